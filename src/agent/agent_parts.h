@@ -32,7 +32,7 @@
 #include "machine/vm/vm.h"
 #include "net/loop.h"
 #include "node/node.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 #define SECOND_NS INT64_C(1000000000)

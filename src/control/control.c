@@ -12,8 +12,8 @@
 #include "control/state/commit.h"
 #include "control/state/upgrade.h"
 #include "control/system/settings_table.h"
-#include "wire/api.h"
-#include "wire/queue_doc.h"
+#include "wire/doc/api.h"
+#include "wire/doc/queue_doc.h"
 
 enum { SECOND = 1000000000, SWEEP_S = 60, LOOKED_AT = 1000 };
 

@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 #include "wire/cluster_file.h"
+#include "wire/doc/objects.h"
 #include "wire/document.h"
-#include "wire/objects.h"
 
 static size_t nodes_of(const struct node_entry *entry)
 {

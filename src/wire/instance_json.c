@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "wire/objects.h"
+#include "wire/doc/objects.h"
 
 /* ---- usage ------------------------------------------------------------------------------------------------------- */
 

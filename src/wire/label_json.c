@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "wire/objects.h"
+#include "wire/doc/objects.h"
 
 enum { PREFER_WEIGHT = 1 }; /* of a preference that names none */
 

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/api.h"
 #include "wire/decimal.h"
+#include "wire/doc/api.h"
 #include "wire/words.h"
 
 #define SECOND_NS ((int64_t)1000000000)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 #define S ((int64_t)1000000000)
 #define REFUSED INT64_MIN

@@ -7,7 +7,7 @@
 #include "base/bits.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "wire/objects.h"
+#include "wire/doc/objects.h"
 
 enum { FLUSH_BYTES = 64 * 1024 };
 

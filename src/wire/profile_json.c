@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "wire/objects.h"
+#include "wire/doc/objects.h"
 #include "wire/words.h"
 
 static const char *filter_candidate(const void *ctx, size_t i)

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "wire/objects.h"
+#include "wire/doc/objects.h"
 #include "wire/quantity.h"
 
 /* ---- GPUs -------------------------------------------------------------------------------------------------------- */

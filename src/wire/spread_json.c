@@ -1,7 +1,7 @@
 /* spread_json.c - where a pod stands relative to others: spread, near and apart. */
 #include <errno.h>
 
-#include "wire/objects.h"
+#include "wire/doc/objects.h"
 
 /* Without `select`, the pods meant are those with the labels of the workload itself. */
 static int select_default(struct reader *r, struct berth_term *select)

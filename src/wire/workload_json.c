@@ -1,7 +1,7 @@
 /* workload_json.c - workloads of the cluster file: their own keys and, inline, those of their shape. */
 #include <assert.h>
 
-#include "wire/objects.h"
+#include "wire/doc/objects.h"
 
 static const struct word kind_words[] = {
     {"service", BERTH_SERVICE},

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "agent/optask/optask.h"
-#include "wire/optask_words.h"
+#include "wire/doc/optask_words.h"
 
 /* Codes by which a script says more than that it failed; share/optasks/lib.sh knows them, too. */
 enum { EXIT_AGAIN = 75, EXIT_NO_SPACE = 80, EXIT_NETWORK = 81, EXIT_PACKAGE_MANAGER = 82 };

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "cli/job/forecast_text.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 #define SECOND INT64_C(1000000000)
 #define NOW (INT64_C(1772366400) * SECOND)

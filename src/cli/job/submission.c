@@ -8,7 +8,7 @@
 #include "cli/job/script.h"
 #include "cli/show/listing.h"
 #include "cli/slurm/span.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/yaml.h"
 #include "wire/yaml_write.h"

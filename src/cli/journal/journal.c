@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "cli/journal/journal_source.h"
 #include "cli/lib/progress.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 struct journal_values {
     const char *data;

@@ -12,7 +12,7 @@
 #include "cli/journal/journal_source.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/save.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"
 

@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "cli/journal/journal_source.h"
 #include "journal/scan.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 struct show_values {
     const char *data, *from, *to, *who, *kind, *subject, *key, *text;

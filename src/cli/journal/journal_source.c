@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "cli/show/listing.h"
 #include "cli/slurm/span.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/moment.h"
 
 int journal_source_open(struct cli *cli, const char *data, const struct operands *operands, struct journal **ret)

@@ -14,8 +14,8 @@
 #include "cli/node/optask.h"
 #include "cli/show/poll.h"
 #include "cli/slurm/span.h"
+#include "wire/doc/optask_doc.h"
 #include "wire/document.h"
-#include "wire/optask_doc.h"
 
 enum { LOOK_NS = 300000000, PATH_BYTES = 4096 };
 

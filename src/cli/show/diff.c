@@ -7,7 +7,7 @@
 #include "cli/show/dry_run.h"
 #include "cli/show/manifest.h"
 #include "cli/show/object.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/yaml_write.h"
 

@@ -6,7 +6,7 @@
 #include "cli/lib/command.h"
 #include "cli/show/editor.h"
 #include "cli/show/object.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/yaml_write.h"
 

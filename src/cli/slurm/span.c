@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/moment.h"
 
 #define SECOND_NS INT64_C(1000000000)

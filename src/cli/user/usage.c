@@ -10,7 +10,7 @@
 #include "cli/lib/table.h"
 #include "cli/show/listing.h"
 #include "cli/slurm/span.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "control/job/cron.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/words.h"
 

@@ -6,7 +6,7 @@
 #include "control/api/crud.h"
 #include "control/api/page.h"
 #include "control/watch/watch.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 enum {
     LIST_MAX = 10000,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/plant.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"
 

@@ -8,9 +8,9 @@
 
 #include "base/mem.h"
 #include "control/api/request.h"
-#include "wire/api.h"
-#include "wire/optask_doc.h"
-#include "wire/queue_doc.h"
+#include "wire/doc/api.h"
+#include "wire/doc/optask_doc.h"
+#include "wire/doc/queue_doc.h"
 
 static const struct {
     enum kind kind;

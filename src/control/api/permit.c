@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/words.h"
 

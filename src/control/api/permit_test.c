@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "control/api/permit_kit_test.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 static void world_init(struct world *w)

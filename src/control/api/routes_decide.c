@@ -12,7 +12,7 @@
 #include "control/control_parts.h"
 #include "control/explain/status.h"
 #include "control/system/backup.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 /* The loop has made a plan by the time this runs (ROUTE_WAKES). */
 static int schedule(struct call *c)

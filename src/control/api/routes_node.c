@@ -3,7 +3,7 @@
 #include "control/kind/secret.h"
 #include "control/node/join.h"
 #include "control/sched/migration.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 enum {
     NODE_BODY_MAX = 512 * 1024,

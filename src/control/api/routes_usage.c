@@ -11,7 +11,7 @@
 #include "control/api/routes.h"
 #include "control/tenant/share_view.h"
 #include "control/tenant/usage.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/moment.h"
 
 enum { RECORDS_MAX = 1000, ROWS_MAX = 100000 };

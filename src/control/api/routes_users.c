@@ -2,7 +2,7 @@
 #include "control/api/routes.h"
 #include "control/tenant/archive.h"
 #include "control/tenant/user.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 enum { BODY_MAX = 16 * 1024 };
 

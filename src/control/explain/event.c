@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "control/api/permit.h"
 #include "control/control_parts.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 struct kept {
     uint64_t seq;

@@ -9,7 +9,7 @@
 #include "control/control_parts.h"
 #include "control/state/sync.h"
 #include "control/system/settings_table.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"
 #include "wire/words.h"

@@ -8,9 +8,9 @@
 #include "control/explain/queue_view.h"
 #include "control/explain/what_if_nodes.h"
 #include "formula/formula.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
+#include "wire/doc/queue_doc.h"
 #include "wire/document.h"
-#include "wire/queue_doc.h"
 #include "wire/words.h"
 
 enum { PRESENT, TRIED, CASES, ROWS_MAX = 10000, ROWS_DEFAULT = 100 };

@@ -7,7 +7,7 @@
 #include "control/api/page.h"
 #include "control/explain/holders.h"
 #include "control/system/settings_table.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
 

@@ -7,9 +7,9 @@
 #include "base/vec.h"
 #include "control/explain/queue_view.h"
 #include "control/tenant/cap.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
+#include "wire/doc/queue_doc.h"
 #include "wire/document.h"
-#include "wire/queue_doc.h"
 
 enum { DRAFTS_MAX = 64 };
 #define SECOND_NS INT64_C(1000000000)

@@ -15,7 +15,7 @@
 #include "control/job/predict.h"
 #include "control/node/last_words.h"
 #include "control/node/node.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 struct counts {

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/words.h"
 

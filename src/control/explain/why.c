@@ -12,9 +12,9 @@
 #include "control/explain/status.h"
 #include "control/job/outcome.h"
 #include "control/job/predict.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
+#include "wire/doc/queue_doc.h"
 #include "wire/document.h"
-#include "wire/queue_doc.h"
 
 enum { BLOCKERS_MAX = 20, PARENTS_MAX = 16 };
 

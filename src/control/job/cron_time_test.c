@@ -8,7 +8,7 @@
 
 #include "berth.h"
 #include "control/job/cron_time.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/moment.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof *(rows))

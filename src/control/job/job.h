@@ -11,7 +11,7 @@
 
 #include "control/api/crud.h"
 #include "core/backfill/lookahead.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 /* ---- rules (job_rules.c) ---- */
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "control/api/request.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 struct notices;
 struct sockaddr;

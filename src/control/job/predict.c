@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "control/job/past_runs.h"
 #include "control/state/sync.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"
 

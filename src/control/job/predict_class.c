@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "control/job/predict.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 enum {

@@ -7,7 +7,7 @@
 
 #include "control/control_parts.h"
 #include "control/journal/replay.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 enum { ACTIONS_TOLD = 100, ACTIONS_LOOKED_AT = 2000 };

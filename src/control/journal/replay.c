@@ -13,7 +13,7 @@
 #include "journal/docset.h"
 #include "journal/record.h"
 #include "journal/scan.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 enum { UNITS_AFTER = 1000 }; /* records after one of a decision, among which its other units are looked for */

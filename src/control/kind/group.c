@@ -5,7 +5,7 @@
 
 #include "control/kind/queue.h"
 #include "control/tenant/user.h"
-#include "wire/queue_doc.h"
+#include "wire/doc/queue_doc.h"
 
 static int group_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "control/api/crud.h"
-#include "wire/queue_doc.h"
+#include "wire/doc/queue_doc.h"
 
 enum { QUEUE_DEPTH_MAX = 6 }; /* levels of queues; the core has two more */
 

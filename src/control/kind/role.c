@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "control/tenant/user.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 /* ---- what may be written -------------------------------------------------------------------------------------------- */
 

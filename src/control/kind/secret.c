@@ -10,7 +10,7 @@
 #include "control/control_parts.h"
 #include "control/kind/work.h"
 #include "control/watch/derived.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/words.h"
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "control/api/crud.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 /* The id that a workload's file means: a name alone is of the workload's owner. */
 const char *secret_id(const char *name, const char *owner, struct arena *arena);

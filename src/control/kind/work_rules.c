@@ -13,7 +13,7 @@
 #include "control/tenant/cap.h"
 #include "core/model/cluster.h"
 #include "core/model/resource_names.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
 #include "wire/words.h"

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "control/state/change.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"
 #include "wire/quantity.h"

@@ -1,7 +1,7 @@
 /* join_gpus.c - GPUs of a machine, from what its agent says to the node's document.
  *
  * The document has which there are, in an order that instances hold them by; whether they are well is read from `probed`
- * (wire/node_doc.c). So a machine cannot give itself GPUs: at the join it fills an empty list, afterwards an administrator
+ * (wire/doc/node_doc.c). So a machine cannot give itself GPUs: at the join it fills an empty list, afterwards an administrator
  * accepts what is new.
  */
 #include <string.h>

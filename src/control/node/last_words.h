@@ -7,7 +7,7 @@
 #pragma once
 
 #include "control/api/request.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 enum { LAST_MAX = 8 };
 

@@ -6,7 +6,7 @@
 #include "base/plant.h"
 #include "control/control_parts.h"
 #include "control/state/commit.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 #define SECOND INT64_C(1000000000)
 /* It is to look every second: after this much it was away, or after half a lease if that is less. */

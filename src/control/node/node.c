@@ -14,9 +14,9 @@
 #include "control/tenant/usage.h"
 #include "core/model/cluster.h"
 #include "core/model/resource_names.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
+#include "wire/doc/queue_doc.h"
 #include "wire/document.h"
-#include "wire/queue_doc.h"
 
 enum { NAMED_MAX = 5 }; /* instances in a refusal */
 

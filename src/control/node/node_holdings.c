@@ -7,7 +7,7 @@
 #include "control/control_parts.h"
 #include "control/node/node.h"
 #include "control/sched/migration.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 json_t *instance_work_doc(const struct state *s, const struct object *instance)

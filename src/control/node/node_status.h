@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "control/state/state.h"
 #include "control/watch/derived.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 struct control;
 struct node_lives;

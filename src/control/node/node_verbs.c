@@ -6,7 +6,7 @@
 #include "control/node/join.h"
 #include "control/node/transition.h"
 #include "control/optask/optask.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/words.h"
 

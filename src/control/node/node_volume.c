@@ -9,7 +9,7 @@
 #include "control/tenant/cap.h"
 #include "core/model/cluster.h"
 #include "core/model/resource_names.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 static const char *member(const json_t *doc, const char *key)

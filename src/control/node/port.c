@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 /* The system's own. Those within the range of blocks keep their block from being given out. */
 static const struct system_port ports[] = {

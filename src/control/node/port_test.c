@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "control/api/permit_kit_test.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 enum { INDEXES = (PORT_END - PORT_BASE) / PORT_BLOCK };
 

@@ -19,7 +19,7 @@
 #include "control/node/transition.h"
 #include "control/optask/optask.h"
 #include "control/tenant/usage.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/quantity.h"
 

@@ -8,7 +8,7 @@
 
 #include "control/state/state.h"
 #include "control/watch/derived_out.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 /* Rank 0 of a gang may listen here: above the ports of apps (PORT_BASE to PORT_END) and of outgoing connections (to 60999 by
  * default), so that only another gang's is in the way, one whose number differs by a multiple of TASK_PORTS. */

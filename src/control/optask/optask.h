@@ -13,7 +13,7 @@
 #pragma once
 
 #include "control/api/crud.h"
-#include "wire/optask_doc.h"
+#include "wire/doc/optask_doc.h"
 
 struct optasks;
 struct optasks *optasks_new(struct control *control);

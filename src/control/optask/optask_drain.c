@@ -8,7 +8,7 @@
 #include "control/node/node.h"
 #include "control/node/transition.h"
 #include "control/optask/optask.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 static enum berth_node_state state_at(const json_t *doc, const char *key)
 {

@@ -16,7 +16,7 @@
 #include "control/sched/batch_reasons.h"
 #include "control/state/commit.h"
 #include "control/tenant/usage.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 static void unit_free(struct unit *u)

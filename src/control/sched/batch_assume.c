@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "control/sched/batch_parts.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 const char *unit_instance_id(struct arena *arena, uint64_t number)

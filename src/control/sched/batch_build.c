@@ -7,7 +7,7 @@
 #include "control/sched/batch_doc.h"
 #include "control/sched/batch_parts.h"
 #include "control/tenant/usage.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 static bool is_own(const struct units *u, uint64_t revision)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 void unit_doc_becomes(json_t *doc, const char *state, int64_t now_ns)

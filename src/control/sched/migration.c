@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "control/api/crud.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 static const char prefix[] = "migration/";

@@ -10,8 +10,8 @@
 #include "control/system/settings_table.h"
 #include "core/plan/policy.h"
 #include "formula/formula.h"
+#include "wire/doc/queue_doc.h"
 #include "wire/quantity.h"
-#include "wire/queue_doc.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 

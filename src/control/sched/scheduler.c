@@ -8,7 +8,7 @@
 #include "control/control_parts.h"
 #include "control/sched/batch.h"
 #include "control/sched/plan_policy.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 enum { SECOND = 1000000000 };

@@ -9,9 +9,9 @@
 #include "control/control_parts.h"
 #include "control/node/last_words.h"
 #include "control/session/session_parts.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
+#include "wire/doc/objects.h"
 #include "wire/document.h"
-#include "wire/objects.h"
 #include "wire/words.h"
 
 /* Where an errand goes. */

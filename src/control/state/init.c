@@ -5,7 +5,7 @@
 #include "control/control_parts.h"
 #include "control/state/commit.h"
 #include "control/system/settings_table.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 struct started {
     int rc;

@@ -18,8 +18,8 @@
 #include "berth.h"
 #include "control/kind/kind.h"
 #include "store/store.h"
-#include "wire/optask_words.h"
-#include "wire/work_outcome.h"
+#include "wire/doc/optask_words.h"
+#include "wire/doc/work_outcome.h"
 
 /* How long a node may keep in silence what fences, if the workload does not say. */
 #define FENCE_NS_DEFAULT (INT64_C(600) * 1000000000)
@@ -127,7 +127,7 @@ struct opstep_view { /* an OpTask on a node */
     int64_t since_ns;
 };
 
-/* Documents of these are kept as they are read (wire/queue_doc.h). */
+/* Documents of these are kept as they are read (wire/doc/queue_doc.h). */
 struct group_doc;
 struct queue_doc;
 struct policy_doc;

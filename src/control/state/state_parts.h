@@ -5,9 +5,9 @@
 #include "base/vec.h"
 #include "control/state/state.h"
 #include "control/tenant/usage.h"
-#include "wire/api.h"
-#include "wire/optask_doc.h"
-#include "wire/queue_doc.h"
+#include "wire/doc/api.h"
+#include "wire/doc/optask_doc.h"
+#include "wire/doc/queue_doc.h"
 
 enum { KEPT_MAX = 8 };
 

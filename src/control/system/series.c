@@ -7,7 +7,7 @@
 #include "base/vec.h"
 #include "control/control_parts.h"
 #include "control/explain/occupancy.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 static const char *const on_off[] = {"on", "off", NULL};

@@ -83,7 +83,7 @@ enum system_setting {
 
 #define SETTINGS_ID "system"
 
-/* All of them as a schema (wire/api.h), by the table, with these defaults. A new reference. */
+/* All of them as a schema (wire/doc/api.h), by the table, with these defaults. A new reference. */
 json_t *system_settings_schema(int64_t defaults);
 /* What is in force: what was set, and defaults. A new reference. */
 json_t *system_settings(const struct state *s);

@@ -14,7 +14,7 @@
 #include "control/system/settings_table.h"
 #include "control/tenant/cap.h"
 #include "control/tenant/share_view.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/words.h"
 

@@ -2,7 +2,7 @@
 #include "control/api/kit_test.h"
 
 #include "control/system/settings_table.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 #define ALICE "user:alice"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "control/api/crud.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 /* Is the queue there (or the default one), and open to this user of this group? */
 bool queue_open(const struct state *s, const char *queue, const char *user, const char *group);

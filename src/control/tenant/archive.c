@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "control/explain/status.h"
 #include "control/tenant/user.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/words.h"
 

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "control/tenant/archive.h"
 #include "control/tenant/user.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/words.h"
 

@@ -9,7 +9,7 @@
 #include "control/api/request.h"
 #include "control/system/settings_table.h"
 #include "core/model/cluster.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/words.h"
 
 /* By how much an object may grow when its owner is at the cap: who has too much must be able to stop and cancel. Together

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "control/tenant/cap.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 /* Of each object beside its text: its place in tables, its view, its place in the cluster. */
 enum { OBJECT_BYTES = 512 };

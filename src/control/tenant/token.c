@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "control/api/permit.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 enum {
     SECRET_LEN = 32,

@@ -14,7 +14,7 @@
 #include "control/state/clock.h"
 #include "control/tenant/user.h"
 #include "control/watch/watch.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"
 

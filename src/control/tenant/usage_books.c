@@ -13,7 +13,7 @@
 #include "control/state/commit.h"
 #include "control/system/settings_table.h"
 #include "control/tenant/usage.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 #include "wire/moment.h"
 

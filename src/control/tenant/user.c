@@ -9,7 +9,7 @@
 #include "control/api/idempotency.h"
 #include "control/kind/queue.h"
 #include "control/tenant/uid.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 enum {

@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "control/watch/derived.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 /* Where a node is reached: its `address`, else its id. Texts live in the arena or are the argument. */
 struct place {

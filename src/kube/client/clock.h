@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "wire/api.h"
+#include "wire/doc/api.h"
 
 int64_t kube_wall_ns(void);  /* since 1970 */
 int64_t kube_clock_ns(void); /* monotonic, as the loop's, but of this moment */

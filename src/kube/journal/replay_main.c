@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "journal/reader.h"
 #include "kube/journal/replay.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/moment.h"
 
 #define PROGRAM "berth-kube replay"

@@ -4,8 +4,8 @@
 #include "control/state/sync.h"
 #include "control/tenant/usage.h"
 #include "kube/tenant/tenant_parts.h"
+#include "wire/doc/queue_doc.h"
 #include "wire/document.h"
-#include "wire/queue_doc.h"
 
 enum { QUEUES_MAX = 16 }; /* above each other; there may be a loop for a moment */
 

@@ -4,10 +4,10 @@
 #include "base/str.h"
 #include "control/tenant/usage.h"
 #include "kube/tenant/tenant_parts.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
+#include "wire/doc/queue_doc.h"
 #include "wire/document.h"
 #include "wire/moment.h"
-#include "wire/queue_doc.h"
 
 /* ---- what runs ---------------------------------------------------------------------------------------------------- */
 

@@ -12,8 +12,8 @@
 #include "base/vec.h"
 #include "control/kind/kind.h"
 #include "store/store.h"
-#include "wire/api.h"
-#include "wire/queue_doc.h"
+#include "wire/doc/api.h"
+#include "wire/doc/queue_doc.h"
 
 /* One document, parsed. */
 struct seen {

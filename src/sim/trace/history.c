@@ -11,7 +11,7 @@
 #include "journal/docset.h"
 #include "journal/record.h"
 #include "journal/scan.h"
-#include "wire/api.h"
+#include "wire/doc/api.h"
 #include "wire/document.h"
 
 /* ---- what is left out ----------------------------------------------------------------------------------------------- */

@@ -1,0 +1,178 @@
+/* node_doc.c - documents of nodes, volumes, resources and profiles: the keys of the cluster file and the daemon's. */
+#include <errno.h>
+#include <string.h>
+
+#include "wire/doc/objects.h"
+
+#define AT(field) offsetof(struct node_doc, field)
+static const struct key agent_rows[] = {
+    KEY("address", "text", "where others reach what runs there; its id if not given", line_read, .at = AT(address)),
+    KEY("disabled", "true or false", "by the administrator; `enable` brings it back", bool_read, .at = AT(disabled)),
+    KEY("was", "state", "of one that is lost, before; the daemon's", line_read, .at = AT(was)),
+    KEY("epoch", "whole number", "start of its agent that reported last; the daemon's", counter_read, .at = AT(epoch)),
+    KEY("seq", "whole number", "of that agent's last report that changed something; the daemon's", counter_read,
+        .at = AT(seq)),
+    KEY("joined", "whole number", "in every certificate of its agent since it joined; the daemon's", counter_read,
+        .at = AT(joined)),
+    KEY("probed", "object", "what the machine has, as its agent says; the daemon's", tree_read, .at = AT(probed)),
+    KEY("ceiling", "{resource: amount}",
+        "what `allocatable` never exceeds: as set, or as probed when it joined; the daemon's", tree_read,
+        .at = AT(ceiling)),
+};
+#undef AT
+static KEY_TABLE(agent_keys, "agent", agent_rows);
+
+static const struct word volume_words[] = {
+    {"local", VOLUME_LOCAL},
+    {"bind",  VOLUME_BIND },
+    {"tmpfs", VOLUME_TMPFS},
+    {NULL,    0           },
+};
+
+#define AT(field) offsetof(struct volume_doc, field)
+static const struct key owned_rows[] = {
+    KEY("owner", "user", "the caller if not given", line_read, .at = AT(owner)),
+    KEY("group", "group", "its owner's; the daemon's", line_read, .at = AT(group)),
+    KEY("type", "`local`, `bind` or `tmpfs`",
+        "a folder that stays on the node where it is first used; one of the node's own; memory. `local` if not given",
+        word_read, .at = AT(type), .arg = volume_words),
+    KEY("path", "path", "of `bind`: which folder; needs the permission `nodes: all`", absolute_read, .at = AT(path)),
+    KEY("size", "amount", "of `tmpfs`", quantity_read, .at = AT(size_bytes), .arg = "memory"),
+};
+#undef AT
+static KEY_TABLE(owned_keys, "owned", owned_rows);
+
+const struct key_table *const node_tables[] = {&node_keys, &agent_keys, &meta_keys, &created_keys, NULL};
+const struct key_table *const volume_tables[] = {&volume_keys, &owned_keys, &meta_keys, &created_keys, NULL};
+const struct key_table *const resource_tables[] = {&resource_keys, &identity_keys, &meta_keys, &created_keys, NULL};
+const struct key_table *const profile_tables[] = {&profile_keys, &identity_keys, &meta_keys, &created_keys, NULL};
+
+/* Does the machine say that this device is well? One that has a name is when it is in the list; others go by their place, as
+ * far as a machine tells of GPUs at all. */
+static bool gpu_well(const json_t *list, const char *uuid, size_t device)
+{
+    const json_t *said = NULL, *one;
+    size_t i;
+    json_array_foreach(list, i, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "uuid"));
+        if (uuid ? name && strcmp(name, uuid) == 0 : i == device)
+            said = one;
+    }
+    return said ? !json_object_get(said, "unhealthy") : !uuid && !json_is_array(list);
+}
+
+/* Whether its GPUs are well follows from what its agent says; nothing of it is kept beside that. */
+static void gpus_judge(struct arena *arena, const struct node_doc *d, struct berth_node *node)
+{
+    const json_t *list = json_object_get(d->probed, "gpus");
+    if (!d->probed || !node->gpus_len)
+        return;
+    struct berth_gpu *gpus = arena_dup(arena, node->gpus, node->gpus_len * sizeof *gpus);
+    for (size_t i = 0; i < node->gpus_len; i++)
+        gpus[i].unhealthy = gpus[i].unhealthy || !gpu_well(list, d->gpu_uuids[i], i);
+    node->gpus = gpus;
+}
+
+int node_doc_read(const json_t *doc, struct arena *arena, struct node_doc *ret, struct berth_err *err)
+{
+    struct berth_err own = {0};
+    struct reader r;
+    reader_init(&r, arena, err ? err : &own);
+    struct node_doc d = {0};
+    struct node_entry entry = {.count = NO_COUNT};
+    const struct part parts[] = {
+        {&node_keys,    &entry },
+        {&agent_keys,   &d     },
+        {&meta_keys,    &d.meta},
+        {&created_keys, &d.meta},
+    };
+    int rc = object_read(&r, doc, parts, sizeof parts / sizeof *parts);
+    if (rc == 0)
+        rc = meta_finish(&r, &d.meta, entry.node.id);
+    if (rc < 0)
+        return rc;
+    if (entry.count != NO_COUNT)
+        return err_set(err, EINVAL, "count: is for cluster files; add nodes one by one");
+    d.gpu_uuids = entry.gpu_uuids;
+    gpus_judge(arena, &d, &entry.node);
+    d.node = entry.node;
+    *ret = d;
+    return 0;
+}
+
+int volume_doc_read(const json_t *doc, struct arena *arena, struct volume_doc *ret, struct berth_err *err)
+{
+    struct berth_err own = {0};
+    struct reader r;
+    reader_init(&r, arena, err ? err : &own);
+    struct volume_doc d = {0};
+    const struct part parts[] = {
+        {&volume_keys,  &d.volume},
+        {&owned_keys,   &d       },
+        {&meta_keys,    &d.meta  },
+        {&created_keys, &d.meta  },
+    };
+    int rc = object_read(&r, doc, parts, sizeof parts / sizeof *parts);
+    if (rc == 0)
+        rc = meta_finish(&r, &d.meta, d.volume.id);
+    if (rc < 0)
+        return rc;
+    if ((d.type == VOLUME_BIND) != (d.path != NULL))
+        return err_set(r.err, EINVAL, d.path ? "path: is of volumes of the type bind" : "path: missing");
+    if ((d.type == VOLUME_TMPFS) != (d.size_bytes > 0))
+        return err_set(r.err, EINVAL, d.size_bytes ? "size: is of volumes of the type tmpfs" : "size: missing");
+    *ret = d;
+    return 0;
+}
+
+/* What has a name of its own: it is the id where it is not given. */
+static int named_read(struct reader *r, const json_t *doc, const struct key_table *table, void *object,
+                      const char **name, struct doc_meta *meta)
+{
+    const struct part parts[] = {
+        {table,          object},
+        {&identity_keys, meta  },
+        {&meta_keys,     meta  },
+        {&created_keys,  meta  },
+    };
+    int rc = object_read(r, doc, parts, sizeof parts / sizeof *parts);
+    if (rc == 0)
+        rc = meta_finish(r, meta, meta->id ? meta->id : *name);
+    if (rc == 0 && (!*name || !**name))
+        *name = meta->id;
+    return rc;
+}
+
+int resource_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_resource *ret,
+                      struct berth_err *err)
+{
+    struct berth_err own = {0};
+    struct reader r;
+    reader_init(&r, arena, err ? err : &own);
+    struct doc_meta meta = {0};
+    struct berth_resource resource = {0};
+    int rc = named_read(&r, doc, &resource_keys, &resource, &resource.name, &meta);
+    if (rc < 0)
+        return rc;
+    *ret_meta = meta;
+    *ret = resource;
+    return 0;
+}
+
+int profile_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_profile *ret,
+                     struct berth_err *err)
+{
+    struct berth_err own = {0};
+    struct reader r;
+    reader_init(&r, arena, err ? err : &own);
+    r.copy_text = true; /* plans are made when the document is gone */
+    struct doc_meta meta = {0};
+    struct berth_profile profile = {0};
+    int rc = named_read(&r, doc, &profile_keys, &profile, &profile.name, &meta);
+    if (rc < 0)
+        return rc;
+    *ret_meta = meta;
+    *ret = profile;
+    return 0;
+}
