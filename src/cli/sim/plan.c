@@ -8,9 +8,9 @@
 #include "cli/lib/suggest.h"
 #include "cli/sim/plan_view.h"
 #include "cli/sim/why.h"
-#include "wire/cluster_file.h"
+#include "wire/cluster/cluster_file.h"
+#include "wire/cluster/plan_json.h"
 #include "wire/moment.h"
-#include "wire/plan_json.h"
 
 enum output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON };
 static const char *const outputs[] = {"table", "wide", "json", NULL};

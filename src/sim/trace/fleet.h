@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "berth.h"
-#include "wire/cluster_nodes.h"
+#include "wire/cluster/cluster_nodes.h"
 
 enum { SIM_FLEET_NODES_MAX = 1000000 };
 

@@ -1,5 +1,5 @@
 /* plan_json.c - a plan written as JSON, piece by piece. */
-#include "wire/plan_json.h"
+#include "wire/cluster/plan_json.h"
 
 #include <errno.h>
 #include <inttypes.h>

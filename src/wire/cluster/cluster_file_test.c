@@ -1,5 +1,5 @@
 /* cluster_file_test.c - whole files: what is wrong is named, what is right becomes a cluster, the reference is true. */
-#include "wire/cluster_file.h"
+#include "wire/cluster/cluster_file.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* cluster_file.c - the lists of a cluster file, entry by entry, into a cluster. */
-#include "wire/cluster_file.h"
+#include "wire/cluster/cluster_file.h"
 
 #include <errno.h>
 #include <inttypes.h>

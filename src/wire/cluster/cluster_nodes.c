@@ -1,10 +1,10 @@
 /* cluster_nodes.c - the nodes of a cluster file, entry by entry. */
-#include "wire/cluster_nodes.h"
+#include "wire/cluster/cluster_nodes.h"
 
 #include <inttypes.h>
 
 #include "base/mem.h"
-#include "wire/cluster_file.h"
+#include "wire/cluster/cluster_file.h"
 #include "wire/doc/objects.h"
 #include "wire/document.h"
 

@@ -1,5 +1,5 @@
 /* plan_json_test.c - a plan as JSON says what the plan says. */
-#include "wire/plan_json.h"
+#include "wire/cluster/plan_json.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "wire/cluster_file.h"
+#include "wire/cluster/cluster_file.h"
 #include "wire/document.h"
 
 struct made {

@@ -1,13 +1,13 @@
 /* cluster_file_fuzz.c - any file gives a cluster that can be planned and a plan that can be written, or an error that
  * says something. */
-#include "wire/cluster_file.h"
+#include "wire/cluster/cluster_file.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/cluster/plan_json.h"
 #include "wire/document.h"
-#include "wire/plan_json.h"
 
 enum { MANY = 20, VALUES_MAX = 5000 };
 
