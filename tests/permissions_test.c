@@ -14,7 +14,7 @@
 #include "control/api/routes.h"
 #include "control/tenant/archive.h"
 #include "permissions_rows.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum relation { OWN, GROUP, OTHER, RELATIONS };
 static const char *const relation_names[] = {"own", "group", "other"};

@@ -33,7 +33,7 @@
 #include "net/loop.h"
 #include "node/node.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

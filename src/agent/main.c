@@ -17,8 +17,8 @@
 #include "machine/cgroup/hugepage.h"
 #include "machine/gpu/probe_gpu.h"
 #include "machine/probe/probe.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
 
 enum { EXIT_USAGE = 2, EXIT_SUPERSEDED = 3 };
 

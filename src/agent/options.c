@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/flag.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 #define AT(field) offsetof(struct agent_options, field)
 static const struct flag flags[] = {

@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "bill/bill.h"
 #include "bill/options.h"
-#include "wire/yaml.h"
+#include "wire/text/yaml.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof *(rows))
 

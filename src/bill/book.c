@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "bill/price.h"
-#include "wire/moment.h"
-#include "wire/quantity.h"
+#include "wire/text/moment.h"
+#include "wire/text/quantity.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "bill/bill.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 struct enforcing {
     struct book *book;

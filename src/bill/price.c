@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/decimal.h"
-#include "wire/document.h"
-#include "wire/keys.h"
+#include "wire/text/decimal.h"
+#include "wire/text/document.h"
+#include "wire/text/keys.h"
 
 enum { THOUSAND = 1000, PRICES_MAX = 1024 };
 

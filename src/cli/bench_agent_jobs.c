@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/bench_agent.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define LATENCY_S_GOAL 0.100
 #define JOBS_PER_S_GOAL 150.0

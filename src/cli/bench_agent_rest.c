@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/bench_agent.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define MEMORY_GOAL (10.0 * 1000 * 1000)
 #define CPU_S_GOAL 0.005 /* of each second: half a percent of a core */

@@ -17,7 +17,7 @@
 
 #include "cli/bench_daemon.h"
 #include "net/client/client.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { START_S_MAX = 120, STOP_S_MAX = 15, SYNC_BYTES = 4096 };
 

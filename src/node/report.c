@@ -8,8 +8,8 @@
 
 #include "base/plant.h"
 #include "node/node_parts.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
 
 #define RETRY_NS_FIRST NODE_SECOND
 #define RETRY_NS_MAX (10 * NODE_SECOND)

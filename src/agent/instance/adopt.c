@@ -7,7 +7,7 @@
 #include "agent/agent_parts.h"
 #include "agent/instance/ports.h"
 #include "machine/launch/pid_namespace.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static void adopt_living(struct run *r)
 {

@@ -11,7 +11,7 @@
 #include "agent/agent_parts.h"
 #include "machine/gpu/nvml_file.h"
 #include "machine/gpu/probe_gpu.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 #define EVERY_NS (5 * SECOND_NS)
 #define EVERY_NS_MIN (SECOND_NS / 2)

@@ -13,7 +13,7 @@
 #include "machine/cgroup/limit_names.h"
 #include "machine/net/net_limit.h"
 #include "machine/vm/vm.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 #define DISK_NS (30 * SECOND_NS)      /* between two counts of one instance's files */
 #define DISK_ABOVE_NS (2 * SECOND_NS) /* the same of one that has too many */

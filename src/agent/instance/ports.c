@@ -9,7 +9,7 @@
 #include "agent/instance/exclusive.h"
 #include "base/hash.h"
 #include "machine/net/port.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* "port tcp/10016": a resource may be called "tcp", and must not be taken for a port. */
 static const char *port_claim(const char *protocol, uint16_t port, char buf[static 32])

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "net/tls/tls.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { CONTROLS_MAX = 16 };
 #define LOOK_NS (INT64_C(3600) * 1000000000)

@@ -6,7 +6,7 @@
 #include "cli/lib/command.h"
 #include "cli/lib/output.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static struct target app_target(const char *id)
 {

@@ -13,7 +13,7 @@
 #include "cli/lib/command.h"
 #include "cli/lib/progress.h"
 #include "net/client/client.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { PIECE_BYTES = 64 * 1024 };
 

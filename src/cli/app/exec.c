@@ -12,7 +12,7 @@
 #include "cli/app/exec.h"
 #include "cli/app/session.h"
 #include "cli/lib/command.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* One request at a time may bring this much. */
 enum { PIECE_BYTES = 64 * 1024 };

@@ -13,7 +13,7 @@
 #include "cli/app/gateway_text.h"
 #include "cli/lib/api.h"
 #include "cli/lib/command.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 extern char **environ;
 

@@ -10,7 +10,7 @@
 #include "cli/lib/reconnect.h"
 #include "cli/lib/table.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { LOOK_MS = 500 };
 

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "cli/lib/command.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { VALUE_BYTES_MAX = 64 * 1024 };
 

@@ -10,7 +10,7 @@
 #include "cli/job/pods.h"
 #include "cli/show/object.h"
 #include "net/client/client.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* The daemon lets a slow agent wait for a minute before it gives up. */
 #define FEED_TIMEOUT_NS (INT64_C(120) * 1000000000)

@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "cli/app/session.h"
 #include "cli/lib/command.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {

@@ -10,7 +10,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct url_values {
     unsigned form;

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
-#include "wire/yaml.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
+#include "wire/text/yaml.h"
 
 static void text_set(json_t *object, const char *key, const char *text)
 {

@@ -16,7 +16,7 @@
 #include "cli/show/poll.h"
 #include "cli/show/status_line.h"
 #include "net/client/client.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* Looks at the job so often; so long after a Ctrl-C the job is cancelled; more logs at once, or more tasks, nobody reads. */
 enum {

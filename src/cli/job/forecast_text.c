@@ -9,7 +9,7 @@
 #include "cli/lib/human.h"
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"
-#include "wire/moment.h"
+#include "wire/text/moment.h"
 
 static const char *member(const json_t *object, const char *key)
 {

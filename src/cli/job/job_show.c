@@ -10,7 +10,7 @@
 #include "cli/show/listing.h"
 #include "cli/show/object.h"
 #include "cli/system/events.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { EVENTS_SHOWN = 10, INSTANCES_SHOWN = 20 };
 

@@ -13,7 +13,7 @@
 #include "cli/show/collection.h"
 #include "cli/show/listing.h"
 #include "cli/show/status_line.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct jobs_values {
     bool all, over;

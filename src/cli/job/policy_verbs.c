@@ -12,7 +12,7 @@
 #include "cli/show/collection.h"
 #include "cli/show/listing.h"
 #include "cli/show/manifest.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static const char *member(const json_t *object, const char *key)
 {

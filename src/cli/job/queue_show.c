@@ -10,7 +10,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"
 #include "cli/show/listing.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { WIDE = 100 }; /* columns of a terminal that has room for all */
 

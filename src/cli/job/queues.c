@@ -8,7 +8,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"
 #include "cli/show/collection.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { DEPTH_MAX = 16 };
 

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/job/submission.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 extern char **environ;
 

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "cli/slurm/span.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { FUZZ_BYTES_MAX = 4096 };
 

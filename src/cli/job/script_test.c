@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "cli/job/submission.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static void words(void **state)
 {

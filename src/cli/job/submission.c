@@ -9,9 +9,9 @@
 #include "cli/show/listing.h"
 #include "cli/slurm/span.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/yaml.h"
-#include "wire/yaml_write.h"
+#include "wire/text/document.h"
+#include "wire/text/yaml.h"
+#include "wire/text/yaml_write.h"
 
 extern char **environ;
 

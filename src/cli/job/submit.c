@@ -5,7 +5,7 @@
 #include "cli/job/follow_job.h"
 #include "cli/job/submission.h"
 #include "cli/lib/command.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct submit_values {
     struct submission_values submission;

@@ -8,7 +8,7 @@
 #include "cli/show/collection.h"
 #include "cli/show/poll.h"
 #include "cli/show/status_line.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { LOOK_MS = 250 };
 

@@ -13,8 +13,8 @@
 #include "cli/lib/progress.h"
 #include "cli/lib/save.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/moment.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
 
 struct export_values {
     const char *data, *from, *to, *into;

@@ -7,7 +7,7 @@
 #include "cli/show/listing.h"
 #include "cli/slurm/span.h"
 #include "wire/doc/api.h"
-#include "wire/moment.h"
+#include "wire/text/moment.h"
 
 int journal_source_open(struct cli *cli, const char *data, const struct operands *operands, struct journal **ret)
 {

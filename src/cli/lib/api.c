@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "net/client/client.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { ATTEMPTS_MAX = 4, RETRY_AFTER_MAX_S = 20, PAGE = 1000, KEY_BYTES = 16 };
 

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "wire/yaml_write.h"
+#include "wire/text/yaml_write.h"
 
 const char *const output_choices[] = {"table", "wide", "json", "yaml", "name", NULL};
 const char *const view_choices[] = {"text", "json", "yaml", NULL};

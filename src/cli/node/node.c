@@ -7,7 +7,7 @@
 #include "cli/lib/output.h"
 #include "cli/show/manifest.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static struct target node_target(const char *id)
 {

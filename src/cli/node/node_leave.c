@@ -6,7 +6,7 @@
 #include "cli/lib/command.h"
 #include "cli/lib/progress.h"
 #include "cli/show/poll.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { LOOK_NS = 500000000 };
 

@@ -9,7 +9,7 @@
 #include "cli/lib/table.h"
 #include "cli/show/collection.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static struct target optask_target(const char *key)
 {

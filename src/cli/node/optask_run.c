@@ -15,7 +15,7 @@
 #include "cli/show/poll.h"
 #include "cli/slurm/span.h"
 #include "wire/doc/optask_doc.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { LOOK_NS = 300000000, PATH_BYTES = 4096 };
 

@@ -9,7 +9,7 @@
 #include "cli/lib/table.h"
 #include "cli/show/listing.h"
 #include "cli/slurm/span.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct who_values {
     const char *at;

@@ -8,7 +8,7 @@
 #include "cli/show/dry_run.h"
 #include "cli/show/manifest.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct apply_values {
     struct option_list files;

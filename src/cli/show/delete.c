@@ -5,7 +5,7 @@
 #include "cli/lib/command.h"
 #include "cli/show/manifest.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct delete_values {
     struct option_list files;

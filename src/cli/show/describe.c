@@ -8,7 +8,7 @@
 #include "cli/show/listing.h"
 #include "cli/show/object.h"
 #include "cli/system/events.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { EVENTS_SHOWN = 20, INSTANCES_SHOWN = 50 };
 

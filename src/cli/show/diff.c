@@ -8,8 +8,8 @@
 #include "cli/show/manifest.h"
 #include "cli/show/object.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/yaml_write.h"
+#include "wire/text/document.h"
+#include "wire/text/yaml_write.h"
 
 /* As of diff(1): 1 is a difference, so trouble of any other kind is 2. */
 enum { DIFF_SAME = EXIT_OK, DIFF_DIFFERS = EXIT_FAILED, DIFF_TROUBLE = EXIT_USAGE };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 void review_done(struct review *r)
 {

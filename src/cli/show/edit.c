@@ -7,8 +7,8 @@
 #include "cli/show/editor.h"
 #include "cli/show/object.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/yaml_write.h"
+#include "wire/text/document.h"
+#include "wire/text/yaml_write.h"
 
 enum { ROUNDS_MAX = 20 };
 

@@ -6,7 +6,7 @@
 #include "cli/lib/command.h"
 #include "cli/lib/output.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static int why_get(struct api *a, const struct target *target, json_t **ret, struct api_trouble *trouble)
 {

@@ -8,7 +8,7 @@
 #include "cli/show/listing.h"
 #include "cli/show/object.h"
 #include "cli/show/watch_rows.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct get_values {
     unsigned output;

@@ -8,8 +8,8 @@
 #include "cli/lib/human.h"
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"
-#include "wire/moment.h"
-#include "wire/quantity.h"
+#include "wire/text/moment.h"
+#include "wire/text/quantity.h"
 
 int64_t wall_clock_ns(void)
 {

@@ -5,7 +5,7 @@
 
 #include "base/base64.h"
 #include "base/mem.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { LINE_BYTES_MAX = 1024 * 1024 };
 

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { FOLDERS_MAX = 32 };
 

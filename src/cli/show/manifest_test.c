@@ -16,7 +16,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static int add_all(struct manifests *m, const char *text, struct berth_err *err)
 {

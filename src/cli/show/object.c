@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 #include "cli/lib/suggest.h"
-#include "wire/document.h"
-#include "wire/yaml.h"
+#include "wire/text/document.h"
+#include "wire/text/yaml.h"
 
 enum { NEAR_LOOKED_AT = 1000, DEPTH_MAX = 8 };
 

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "cli/lib/save.h"
 #include "cli/show/listing.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define SECOND ((int64_t)1000000000)
 

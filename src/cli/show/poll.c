@@ -1,7 +1,7 @@
 #include "cli/show/poll.h"
 
 #include "base/mem.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 int look_get(struct look *l, struct api *a, const struct target *target, json_t **ret)
 {

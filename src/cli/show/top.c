@@ -12,8 +12,8 @@
 #include "cli/lib/table.h"
 #include "cli/show/collection.h"
 #include "cli/show/top_live.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
 
 enum { CPU, MEMORY, SHOWN };
 static const char *const resources[SHOWN] = {"cpu", "memory"};

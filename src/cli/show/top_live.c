@@ -12,7 +12,7 @@
 #include "cli/lib/screen.h"
 #include "cli/show/collection.h"
 #include "cli/show/listing.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { REFRESH_MS = 2000, DOMAINS_SHOWN = 6, BAR_MAX = 40, BAR_MIN = 10, WIDE = 100 };
 enum { TITLE_LINES = 7, ROWS_MIN = 4 }; /* titles, empty lines, "and more" and the foot; rows below them at least */

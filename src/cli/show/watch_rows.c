@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "cli/show/object.h"
 #include "net/client/client.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { STREAMS_MAX = 2, LINE_MAX_BYTES = 16 * 1024 * 1024, AGAIN_S = 1 };
 

@@ -10,7 +10,7 @@
 #include "cli/sim/why.h"
 #include "wire/cluster/cluster_file.h"
 #include "wire/cluster/plan_json.h"
-#include "wire/moment.h"
+#include "wire/text/moment.h"
 
 enum output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON };
 static const char *const outputs[] = {"table", "wide", "json", NULL};

@@ -8,7 +8,7 @@
 #include "cli/lib/human.h"
 #include "cli/lib/table.h"
 #include "cli/sim/fold.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 enum {
     ROWS_MAX = 40,    /* a screen; more are folded */

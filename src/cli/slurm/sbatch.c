@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "cli/show/listing.h"
 #include "cli/slurm/span.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* ---- parts ---------------------------------------------------------------------------------------------------------- */
 

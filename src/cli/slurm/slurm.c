@@ -12,8 +12,8 @@
 #include "cli/lib/table.h"
 #include "cli/show/listing.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
-#include "wire/moment.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
 
 /* ---- squeue --------------------------------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include "cli/job/submission.h"
 #include "cli/lib/command.h"
 #include "cli/slurm/sbatch.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* ---- sbatch --------------------------------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "wire/doc/api.h"
-#include "wire/moment.h"
+#include "wire/text/moment.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define DAYS_MAX INT64_C(3650)

@@ -10,8 +10,8 @@
 
 #include "base/vec.h"
 #include "cli/lib/suggest.h"
-#include "wire/document.h"
-#include "wire/yaml_write.h"
+#include "wire/text/document.h"
+#include "wire/text/yaml_write.h"
 
 enum { TOKEN_FILE_MAX = 4096 };
 

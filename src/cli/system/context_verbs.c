@@ -9,7 +9,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/suggest.h"
 #include "cli/lib/table.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct book {
     struct context_env env;

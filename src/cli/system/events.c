@@ -9,8 +9,8 @@
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"
 #include "cli/show/listing.h"
-#include "wire/document.h"
-#include "wire/moment.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
 
 static const char *text_of(const json_t *item, const char *key)
 {

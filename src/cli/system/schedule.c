@@ -4,7 +4,7 @@
 #include "cli/lib/command.h"
 #include "cli/lib/human.h"
 #include "cli/lib/output.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static uint64_t number(const json_t *body, const char *key)
 {

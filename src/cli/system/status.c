@@ -10,8 +10,8 @@
 #include "cli/lib/table.h"
 #include "cli/show/collection.h"
 #include "cli/show/listing.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
 
 enum { PENDING_SHOWN = 10 };
 

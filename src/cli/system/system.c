@@ -7,7 +7,7 @@
 #include "cli/lib/table.h"
 #include "cli/show/listing.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* ---- settings ------------------------------------------------------------------------------------------------------- */
 

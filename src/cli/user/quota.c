@@ -6,7 +6,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/table.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static bool has_quota(const struct collection *c)
 {

@@ -5,7 +5,7 @@
 #include "cli/lib/command.h"
 #include "cli/lib/save.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct add_values {
     const char *user, *node, *role, *note, *ttl, *expires, *to;

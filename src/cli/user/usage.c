@@ -11,8 +11,8 @@
 #include "cli/show/listing.h"
 #include "cli/slurm/span.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/moment.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
 
 struct usage_values {
     const char *user, *group, *queue, *from, *to, *month, *by;

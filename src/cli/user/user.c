@@ -8,7 +8,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/save.h"
 #include "cli/show/object.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* ---- add ------------------------------------------------------------------------------------------------------------ */
 

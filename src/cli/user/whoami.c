@@ -5,7 +5,7 @@
 #include "cli/lib/api.h"
 #include "cli/lib/command.h"
 #include "cli/lib/output.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static void line(const struct cli *cli, const char *what, const char *text)
 {

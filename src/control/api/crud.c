@@ -7,8 +7,8 @@
 #include "base/str.h"
 #include "control/job/cron.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 static const struct crud *const cruds[] = {
     &app_crud,     &job_crud,      &vm_crud,     &node_crud,   &volume_crud, &resource_crud,

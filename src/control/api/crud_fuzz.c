@@ -10,7 +10,7 @@
 #include "control/control.h"
 #include "control/watch/watch.h"
 #include "store/store.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { REQUESTS_MAX = 24, INPUT_MAX = 16 * 1024, MANY = 40 };
 

@@ -13,7 +13,7 @@
 #include "control/control_parts.h"
 #include "control/state/commit.h"
 #include "control/tenant/cap.h"
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 #define LATE_NS (INT64_C(30) * 86400 * 1000000000)
 enum {

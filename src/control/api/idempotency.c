@@ -9,8 +9,8 @@
 
 #include "base/plant.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/moment.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
 
 enum { KEY_HASH_LEN = 16, BODY_HASH_LEN = 32, DELETES_MAX = 512, SECOND = 1000000000 };
 

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "control/api/permit_kit_test.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { SECOND = 1000000000 };
 static const int64_t day_ns = (int64_t)REPLY_AGE_S_MAX * SECOND, start_ns = (int64_t)1000000 * SECOND;

@@ -24,8 +24,8 @@
 #include "control/control.h"
 #include "control/watch/watch.h"
 #include "store/store.h"
-#include "wire/document.h"
-#include "wire/yaml.h"
+#include "wire/text/document.h"
+#include "wire/text/yaml.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof *(rows))
 #define ADMIN "user:admin"

@@ -7,7 +7,7 @@
 #include "base/vec.h"
 #include "control/kind/kind.h"
 #include "control/watch/derived_out.h"
-#include "wire/keys.h"
+#include "wire/text/keys.h"
 
 /* A schema under components: of a kind, or of an object within one. */
 struct component {

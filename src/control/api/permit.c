@@ -9,8 +9,8 @@
 
 #include "base/mem.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 static const char *const permission_names[PERMISSIONS] = {
     [PERMIT_PUBLIC] = "public", [PERMIT_SELF] = "self",     [PERMIT_READ] = "read",     [PERMIT_CLUSTER] = "cluster",

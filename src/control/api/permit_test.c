@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "control/api/permit_kit_test.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static void world_init(struct world *w)
 {

@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "control/api/routes.h"
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 /* ---- routes -------------------------------------------------------------------------------------------------------- */
 

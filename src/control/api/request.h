@@ -18,7 +18,7 @@
 #include "base/str.h"
 #include "control/api/permit.h"
 #include "control/state/change.h"
-#include "wire/keys.h"
+#include "wire/text/keys.h"
 
 struct control;
 struct fair_account;

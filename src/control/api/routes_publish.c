@@ -7,7 +7,7 @@
 #include "control/control_parts.h"
 #include "control/node/node.h"
 #include "control/watch/derived_parts.h"
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 static const char content_json[] = "application/json";
 

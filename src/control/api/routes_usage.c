@@ -12,7 +12,7 @@
 #include "control/tenant/share_view.h"
 #include "control/tenant/usage.h"
 #include "wire/doc/api.h"
-#include "wire/moment.h"
+#include "wire/text/moment.h"
 
 enum { RECORDS_MAX = 1000, ROWS_MAX = 100000 };
 

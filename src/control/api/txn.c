@@ -4,7 +4,7 @@
 
 #include "control/system/system.h"
 #include "control/tenant/admission.h"
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 /* ---- the body ---------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* forecast_test.c - starts that a single plan cannot foresee, and which starts and ends are told as guesses. */
 #include "control/api/kit_test.h"
 
-#include "wire/moment.h"
+#include "wire/text/moment.h"
 
 #define ALICE "user:alice"
 #define BOB "user:bob"

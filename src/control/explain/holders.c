@@ -10,9 +10,9 @@
 #include "control/state/sync.h"
 #include "control/system/settings_table.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/moment.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
+#include "wire/text/words.h"
 
 enum { RECORDS_MAX = 200000, SHOWN_MAX = 1000, NODES_MAX = 1000, NODES_DEFAULT = 250, PAGE_MAX = 2000 };
 #define SECOND_NS INT64_C(1000000000)

@@ -10,8 +10,8 @@
 #include "formula/formula.h"
 #include "wire/doc/api.h"
 #include "wire/doc/queue_doc.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 enum { PRESENT, TRIED, CASES, ROWS_MAX = 10000, ROWS_DEFAULT = 100 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "control/api/request.h"
-#include "wire/keys.h"
+#include "wire/text/keys.h"
 
 /* POST /v1/policies/test: {"policy": NAME}, or a policy as it would be written. */
 int policy_try(struct call *c);

@@ -8,8 +8,8 @@
 #include "control/explain/holders.h"
 #include "control/system/settings_table.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
 
 enum { ROWS_MAX = 10000, ROWS_DEFAULT = 100 };
 #define SECOND_NS INT64_C(1000000000)

@@ -9,7 +9,7 @@
 #include "control/tenant/cap.h"
 #include "wire/doc/api.h"
 #include "wire/doc/queue_doc.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { DRAFTS_MAX = 64 };
 #define SECOND_NS INT64_C(1000000000)

@@ -16,7 +16,7 @@
 #include "control/node/last_words.h"
 #include "control/node/node.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct counts {
     size_t placed, running, ready, ended, starting, stopping;

@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 #define AT(field) offsetof(struct what_if_node, field)
 static const struct key node_rows[] = {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "control/explain/forecast.h"
-#include "wire/keys.h"
+#include "wire/text/keys.h"
 
 enum { WHAT_IF_NODES_MAX = 500, WHAT_IF_LISTED_MAX = 32 };
 

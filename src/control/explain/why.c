@@ -14,7 +14,7 @@
 #include "control/job/predict.h"
 #include "wire/doc/api.h"
 #include "wire/doc/queue_doc.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { BLOCKERS_MAX = 20, PARENTS_MAX = 16 };
 

@@ -11,7 +11,7 @@
 #include "control/kind/work.h"
 #include "control/state/commit.h"
 #include "control/tenant/cap.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { RECORDS_MAX = 1000, AGAIN_S = 1 }; /* of jobs and tasks, that go in one transaction; after one that failed */
 

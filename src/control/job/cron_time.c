@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "berth.h"
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 enum { MINUTES_A_DAY = 1440, DAYS_MAX = 366 * 9 }; /* a 29th of February comes after eight years at the latest */
 #define MINUTE_NS INT64_C(60000000000)

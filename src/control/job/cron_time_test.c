@@ -9,7 +9,7 @@
 #include "berth.h"
 #include "control/job/cron_time.h"
 #include "wire/doc/api.h"
-#include "wire/moment.h"
+#include "wire/text/moment.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof *(rows))
 

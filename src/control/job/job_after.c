@@ -5,7 +5,7 @@
 #include "base/plant.h"
 #include "base/str.h"
 #include "control/job/job.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 bool job_is_over(const struct object *job)
 {

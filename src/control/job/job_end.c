@@ -7,7 +7,7 @@
 #include "control/control_parts.h"
 #include "control/job/job.h"
 #include "control/job/outcome.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 const char *duration_text(int64_t ns, struct arena *arena)
 {

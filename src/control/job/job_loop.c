@@ -12,7 +12,7 @@
 #include "control/job/outcome.h"
 #include "control/state/commit.h"
 #include "control/system/settings_table.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { LOOKS_MAX = 1000, LOOKS_STEP = 8, SWEPT_MAX = 1000, SECOND = 1000000000 };
 enum { AGAIN_S = 1 }; /* after a commit that failed */

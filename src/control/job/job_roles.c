@@ -4,8 +4,8 @@
 
 #include "base/str.h"
 #include "control/job/job.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 /* The body without its roles, and over it the keys of one role; its name is the role. */
 static int role_doc(struct call *c, const json_t *roles, size_t i, json_t **ret)

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "control/job/job.h"
 #include "control/job/notification.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 int job_refuse_keys(struct call *c, const json_t *doc)
 {

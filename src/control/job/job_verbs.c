@@ -8,7 +8,7 @@
 #include "control/job/job.h"
 #include "control/job/outcome.h"
 #include "control/kind/work.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 size_t job_set(struct call *c, const struct object *job, uint64_t **ret)
 {

@@ -10,8 +10,8 @@
 #include "control/control_parts.h"
 #include "control/kind/secret.h"
 #include "control/system/settings_table.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 /* ---- addresses ------------------------------------------------------------------------------------------------------ */
 

@@ -12,8 +12,8 @@
 #include "control/job/notification.h"
 #include "control/state/commit.h"
 #include "control/system/settings_table.h"
-#include "wire/document.h"
-#include "wire/moment.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
 
 #define SECOND_NS INT64_C(1000000000)
 enum { FIRST_WAIT_S = 5 }; /* after the first failure; then twice as long each time */

@@ -11,8 +11,8 @@
 #include "control/job/past_runs.h"
 #include "control/state/sync.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/moment.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
 
 enum {
     MILLISECOND = 1000000,

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "control/job/predict.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum {
     MILLION = 1000000,

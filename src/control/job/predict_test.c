@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "control/job/predict.h"
 #include "core/snapshot/snapshot.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define SECOND INT64_C(1000000000)
 

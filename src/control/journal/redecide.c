@@ -8,7 +8,7 @@
 #include "control/control_parts.h"
 #include "control/journal/replay.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { ACTIONS_TOLD = 100, ACTIONS_LOOKED_AT = 2000 };
 #define SECOND_NS INT64_C(1000000000)

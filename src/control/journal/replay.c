@@ -14,7 +14,7 @@
 #include "journal/record.h"
 #include "journal/scan.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { UNITS_AFTER = 1000 }; /* records after one of a decision, among which its other units are looked for */
 

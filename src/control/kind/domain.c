@@ -5,7 +5,7 @@
 
 #include "control/kind/queue.h"
 #include "control/state/sync.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static bool among(const char *const *texts, size_t len, const char *text)
 {

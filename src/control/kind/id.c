@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "control/kind/kind.h"
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 /* Words that mean something in paths, in files of the system or in the API itself. Sorted. */
 static const char *const reserved[] = {

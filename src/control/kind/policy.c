@@ -4,7 +4,7 @@
 
 #include "control/kind/queue.h"
 #include "control/sched/plan_policy.h"
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 static const char *candidate(const void *ctx, size_t i)
 {

@@ -11,8 +11,8 @@
 #include "control/kind/work.h"
 #include "control/watch/derived.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 enum { KEYS_MAX = 64, VALUE_BYTES_MAX = 64 * 1024, DATA_BYTES_MAX = 256 * 1024, KEY_BYTES_MAX = 253 };
 enum { NONCE = crypto_secretbox_NONCEBYTES, SEAL = crypto_secretbox_MACBYTES };

@@ -13,8 +13,8 @@
 #include "control/job/outcome.h"
 #include "control/node/port.h"
 #include "control/sched/route_rules.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 static const char *member(const json_t *doc, const char *key)
 {

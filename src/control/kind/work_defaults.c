@@ -9,7 +9,7 @@
 
 #include "control/kind/work.h"
 #include "control/system/settings_table.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 enum { DEFAULTS_MAX = 16 };
 

@@ -14,9 +14,9 @@
 #include "core/model/cluster.h"
 #include "core/model/resource_names.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
+#include "wire/text/words.h"
 
 /* A virtual machine, and not only called one. */
 static bool is_machine(const json_t *doc)

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "control/kind/work.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 int work_edit(struct call *c, const struct crud *k, const char *verb, crud_edit_fn *edit, const void *arg)
 {

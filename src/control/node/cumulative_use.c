@@ -5,9 +5,9 @@
 #include "base/mem.h"
 #include "control/state/change.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/moment.h"
-#include "wire/quantity.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
+#include "wire/text/quantity.h"
 
 /* False: no object says that it is cumulative. */
 static bool cumulative(const struct state *s, const char *resource, int64_t *ret_period_ns)

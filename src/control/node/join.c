@@ -10,9 +10,9 @@
 #include "control/control_parts.h"
 #include "control/system/settings_table.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/moment.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
+#include "wire/text/words.h"
 
 enum { ADDRESSES_BYTES_MAX = 1024 };
 #define SECOND_NS INT64_C(1000000000)

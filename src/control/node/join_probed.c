@@ -16,8 +16,8 @@
 #include "core/model/cluster.h"
 #include "core/model/resource_names.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
 
 enum { PROBED_BYTES_MAX = 64 * 1024, RESOURCES_MAX = 256 };
 

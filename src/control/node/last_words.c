@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "control/job/outcome.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static const char *end_word(enum report_state state)
 {

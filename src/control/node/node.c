@@ -16,7 +16,7 @@
 #include "core/model/resource_names.h"
 #include "wire/doc/api.h"
 #include "wire/doc/queue_doc.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { NAMED_MAX = 5 }; /* instances in a refusal */
 

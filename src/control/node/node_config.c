@@ -14,7 +14,7 @@
 #include "control/watch/derived_out.h"
 #include "control/watch/derived_parts.h"
 #include "core/model/cluster.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static void texts_write(struct out *o, const char *key, const char *const *texts, size_t len)
 {

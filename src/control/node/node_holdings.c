@@ -8,7 +8,7 @@
 #include "control/node/node.h"
 #include "control/sched/migration.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 json_t *instance_work_doc(const struct state *s, const struct object *instance)
 {

@@ -10,7 +10,7 @@
 #include "control/control_parts.h"
 #include "control/journal/journal_note.h"
 #include "control/watch/derived.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 struct used {
     char *resource;

@@ -7,8 +7,8 @@
 #include "control/node/transition.h"
 #include "control/optask/optask.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 struct move {
     const char *verb;

@@ -10,7 +10,7 @@
 #include "core/model/cluster.h"
 #include "core/model/resource_names.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static const char *member(const json_t *doc, const char *key)
 {

@@ -20,8 +20,8 @@
 #include "control/optask/optask.h"
 #include "control/tenant/usage.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
 
 struct reporting {
     struct call *c;

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "control/api/permit_kit_test.h"
 #include "control/watch/derived.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static int setup(void **state)
 {

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "control/control_parts.h"
 #include "control/state/sync.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { HASH_HEX = 2 * crypto_hash_sha256_BYTES + 1, NAME_DIGITS = 10 };
 

@@ -8,7 +8,7 @@
 #include "control/node/node.h"
 #include "control/optask/optask_index.h"
 #include "control/state/commit.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { WRITES_MAX = 1000, AGAIN_S = 1 };
 #define SECOND_NS INT64_C(1000000000)

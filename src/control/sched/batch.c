@@ -17,7 +17,7 @@
 #include "control/state/commit.h"
 #include "control/tenant/usage.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static void unit_free(struct unit *u)
 {

@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "control/sched/batch_parts.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 const char *unit_instance_id(struct arena *arena, uint64_t number)
 {

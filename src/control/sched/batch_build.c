@@ -8,7 +8,7 @@
 #include "control/sched/batch_parts.h"
 #include "control/tenant/usage.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static bool is_own(const struct units *u, uint64_t revision)
 {

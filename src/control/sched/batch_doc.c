@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 void unit_doc_becomes(json_t *doc, const char *state, int64_t now_ns)
 {

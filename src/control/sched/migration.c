@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "control/api/crud.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static const char prefix[] = "migration/";
 

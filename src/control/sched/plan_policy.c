@@ -11,7 +11,7 @@
 #include "core/plan/policy.h"
 #include "formula/formula.h"
 #include "wire/doc/queue_doc.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 

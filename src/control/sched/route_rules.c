@@ -10,8 +10,8 @@
 #include "control/state/sync.h"
 #include "control/system/settings_table.h"
 #include "control/tenant/admission.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 #define SECOND_NS INT64_C(1000000000)
 enum { ROUTE_EVERY_S = 10, LOOKS_MAX = 20000, READS_MAX = 500, MOVES_MAX = 100 };

@@ -9,7 +9,7 @@
 #include "control/sched/batch.h"
 #include "control/sched/plan_policy.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { SECOND = 1000000000 };
 enum { TOLD_MAX = 4096, TOLD_FOR = 64, EVENTS_PER_CYCLE_MAX = 100, REBUILD_AFTER = 200000 };

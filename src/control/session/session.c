@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "control/control_parts.h"
 #include "control/session/session_parts.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* The agent's stream takes lines of all its errands. */
 enum { AGENT_BACKLOG_MAX = 256 * 1024 };

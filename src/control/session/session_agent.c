@@ -6,7 +6,7 @@
 #include "control/api/crud.h"
 #include "control/control_parts.h"
 #include "control/session/session_parts.h"
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 /* The node that an argument names, for its own agent. NULL: not there, or not the caller's. */
 static const struct object *own_node(struct call *c)

@@ -11,8 +11,8 @@
 #include "control/session/session_parts.h"
 #include "wire/doc/api.h"
 #include "wire/doc/objects.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 /* Where an errand goes. */
 struct place {

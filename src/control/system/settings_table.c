@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static const char *const on_off[] = {"on", "off", NULL};
 

@@ -15,8 +15,8 @@
 #include "control/tenant/cap.h"
 #include "control/tenant/share_view.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 static int permitted(struct call *c)
 {

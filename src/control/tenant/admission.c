@@ -8,7 +8,7 @@
 #include "control/state/sync.h"
 #include "control/tenant/cap.h"
 #include "wire/doc/queue_doc.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static bool among(const char *const *texts, size_t len, const char *text)
 {

@@ -9,8 +9,8 @@
 #include "control/explain/status.h"
 #include "control/tenant/user.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 enum { HASH_LEN = 32 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "control/api/crud.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static void state_put(struct state *s, enum kind kind, const char *id, const json_t *doc)
 {

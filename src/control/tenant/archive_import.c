@@ -11,8 +11,8 @@
 #include "control/tenant/archive.h"
 #include "control/tenant/user.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 enum { NAMES_TRIED = 1000 };
 

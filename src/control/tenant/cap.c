@@ -10,7 +10,7 @@
 #include "control/system/settings_table.h"
 #include "core/model/cluster.h"
 #include "wire/doc/api.h"
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 /* By how much an object may grow when its owner is at the cap: who has too much must be able to stop and cancel. Together
  * such growth ends at an eighth above the cap. */

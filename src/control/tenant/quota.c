@@ -8,8 +8,8 @@
 #include "control/tenant/usage.h"
 #include "core/model/cluster.h"
 #include "core/model/resource_names.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
 
 int quota_check(struct call *c, const char *id, const struct quota_doc *d)
 {

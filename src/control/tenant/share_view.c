@@ -6,7 +6,7 @@
 #include "control/explain/forecast.h"
 #include "control/explain/queue_view.h"
 #include "control/system/settings_table.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* ---- shares --------------------------------------------------------------------------------------------------------- */
 

@@ -15,8 +15,8 @@
 #include "control/tenant/user.h"
 #include "control/watch/watch.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/moment.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
 
 /* ---- who may -------------------------------------------------------------------------------------------------------- */
 

@@ -12,9 +12,9 @@
 #include "control/state/sync.h"
 #include "control/system/settings_table.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/moment.h"
-#include "wire/quantity.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
+#include "wire/text/quantity.h"
 
 #define SECOND_NS INT64_C(1000000000)
 enum { CUT_AT_ONCE = 500 };

@@ -14,8 +14,8 @@
 #include "control/system/settings_table.h"
 #include "control/tenant/usage.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/moment.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define BOOKED "usage_booked" /* of KIND_COUNTER: the last record that is in the books */

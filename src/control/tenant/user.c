@@ -10,7 +10,7 @@
 #include "control/kind/queue.h"
 #include "control/tenant/uid.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum {
     TAKEN_ALONG_MAX = 1500, /* workloads and volumes of a user that one transaction deletes or moves to another group */

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "control/watch/derived_out.h"
 #include "control/watch/derived_parts.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 const char *derived_hash(const struct str *text, char buf[static DERIVED_HASH_MAX])
 {

@@ -6,7 +6,7 @@
 #include "control/api/permit.h"
 #include "control/api/permit_kit_test.h"
 #include "control/watch/derived_parts.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static int setup(void **state)
 {

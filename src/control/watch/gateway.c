@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "control/watch/derived_out.h"
 #include "control/watch/derived_parts.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct named_port {
     char *name;

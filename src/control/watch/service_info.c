@@ -7,7 +7,7 @@
 #include "control/api/permit.h"
 #include "control/watch/derived_out.h"
 #include "control/watch/derived_parts.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* An instance as clients see it. */
 struct member {

@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "control/control.h"
 #include "control/watch/watch.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define KIT_NOW_NS (INT64_C(1800000000) * 1000000000)
 

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "control/api/crud.h"
 #include "control/watch/watch_parts.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* ---- who may see it ------------------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "control/watch/watch_parts.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* ---- the ring ------------------------------------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "kube/client/exec.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 #define FILE_BYTES_MAX ((size_t)1 << 20) /* of tokens, certificates, keys */

@@ -17,8 +17,8 @@
 #include "base/vec.h"
 #include "kube/client/clock.h"
 #include "kube/client/config.h"
-#include "wire/document.h"
-#include "wire/moment.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
 
 #define GROUP "client.authentication.k8s.io/"
 #define PATIENCE_NS (INT64_C(60) * 1000000000)

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "kube/client/server_kit_test.h"
-#include "wire/yaml.h"
+#include "wire/text/yaml.h"
 
 #define V1 "client.authentication.k8s.io/v1"
 #define CREDENTIAL(status) "{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "\",\"status\":{" status "}}"

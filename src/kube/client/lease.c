@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kube/client/clock.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { DURATION_S = 15 };
 #define SECOND_NS INT64_C(1000000000)

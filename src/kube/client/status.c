@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kube/client/proto.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { MESSAGE_MAX = 300, REASON_MAX = 64 };
 enum { STATUS_MESSAGE = 3, STATUS_REASON = 4, STATUS_CODE = 6 };

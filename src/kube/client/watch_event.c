@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kube/client/known_objects.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { FRAME_HEAD = 4, EVENT_TYPE = 1, EVENT_OBJECT = 2, EXTENSION_RAW = 1 };
 enum { LIST_META = 1, LIST_ITEM = 2, LIST_META_VERSION = 2, LIST_META_CONTINUE = 3, META_ANNOTATION = 12 };

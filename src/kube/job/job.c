@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "wire/keys.h"
-#include "wire/moment.h"
+#include "wire/text/keys.h"
+#include "wire/text/moment.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

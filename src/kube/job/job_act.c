@@ -5,7 +5,7 @@
 #include "kube/client/clock.h"
 #include "kube/client/proto.h"
 #include "kube/job/job_parts.h"
-#include "wire/moment.h"
+#include "wire/text/moment.h"
 
 enum { UNDER_WAY_MAX = 128 };           /* pods that are being made at a time */
 #define TELL_NS (SECOND_NS / 2)         /* between two writings of one status */

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "kube/job/job_pod.h"
-#include "wire/yaml.h"
+#include "wire/text/yaml.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))

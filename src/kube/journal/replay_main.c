@@ -11,7 +11,7 @@
 #include "journal/reader.h"
 #include "kube/journal/replay.h"
 #include "wire/doc/api.h"
-#include "wire/moment.h"
+#include "wire/text/moment.h"
 
 #define PROGRAM "berth-kube replay"
 enum { EXIT_USAGE = 2, TOLD_MAX = 20, ACTIONS_MAX = 20 };

@@ -6,7 +6,7 @@
 #include "kube/client/clock.h"
 #include "kube/kubectl/plugin_table.h"
 #include "kube/kubectl/plugin_why.h"
-#include "wire/moment.h"
+#include "wire/text/moment.h"
 
 static json_int_t number_of(const json_t *job, const char *key)
 {

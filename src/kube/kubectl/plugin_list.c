@@ -8,7 +8,7 @@
 #include "base/vec.h"
 #include "kube/kubectl/plugin_table.h"
 #include "kube/kubectl/plugin_why.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 static void json_print(json_t *root, struct str *to)
 {

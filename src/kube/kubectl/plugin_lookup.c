@@ -8,8 +8,8 @@
 #include "kube/client/clock.h"
 #include "kube/kubectl/plugin_job.h"
 #include "kube/kubectl/plugin_why.h"
-#include "wire/moment.h"
-#include "wire/words.h"
+#include "wire/text/moment.h"
+#include "wire/text/words.h"
 
 /* ---- the pod's object -------------------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include "base/vec.h"
 #include "core/score/score.h"
 #include "kube/kubectl/plugin_table.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 #define SECOND_NS INT64_C(1000000000)
 enum { NEAREST = 3, HOLDERS = 5, RIVALS = 3 };

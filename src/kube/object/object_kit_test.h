@@ -14,7 +14,7 @@
 #include "kube/client/proto.h"
 #include "kube/object/object_table_test.h"
 #include "kube/tenant/tenant.h"
-#include "wire/yaml.h"
+#include "wire/text/yaml.h"
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 

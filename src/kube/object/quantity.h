@@ -1,7 +1,7 @@
 /* quantity.h - amounts as Kubernetes writes them: "1500m", "16Gi", "1e3", ".5".
  *
  * Read as kube-scheduler counts them: `cpu` in thousandths, everything else in whole units, what is left over rounded up. Berth's
- * own spelling of amounts is wire/quantity.h: it is stricter, and refuses what is not whole.
+ * own spelling of amounts is wire/text/quantity.h: it is stricter, and refuses what is not whole.
  */
 #pragma once
 

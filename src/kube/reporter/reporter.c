@@ -14,7 +14,7 @@
 #include "kube/client/clock.h"
 #include "kube/object/gpu.h"
 #include "net/loop.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define PROGRAM "berth-kube report-node"
 #define SECOND_NS INT64_C(1000000000)

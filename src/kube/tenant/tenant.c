@@ -12,7 +12,7 @@
 #include "control/system/settings_table.h"
 #include "control/tenant/admission.h"
 #include "kube/tenant/tenant_parts.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* The policy that is in force where a queue names none; while there is none of the name: who came first. */
 #define POLICY_DEFAULT "default"

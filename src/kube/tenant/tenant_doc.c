@@ -6,7 +6,7 @@
 #include "control/kind/queue.h"
 #include "control/sched/plan_policy.h"
 #include "kube/tenant/tenant_parts.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* Keys that have two words. */
 static const struct {

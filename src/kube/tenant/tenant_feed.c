@@ -10,9 +10,9 @@
 #include "base/vec.h"
 #include "kube/client/clock.h"
 #include "kube/client/watch.h"
-#include "wire/document.h"
-#include "wire/moment.h"
-#include "wire/quantity.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
+#include "wire/text/quantity.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define WRITE_NS (2 * SECOND_NS)

@@ -5,7 +5,7 @@
 #include "control/tenant/usage.h"
 #include "kube/tenant/tenant_parts.h"
 #include "wire/doc/queue_doc.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { QUEUES_MAX = 16 }; /* above each other; there may be a loop for a moment */
 

@@ -2,7 +2,7 @@
  * fair shares and totals go by it, and every plan can be made again. */
 #include "kube/journal/journal_kit_test.h"
 
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define HOUR INT64_C(3600)

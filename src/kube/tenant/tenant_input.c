@@ -1,7 +1,7 @@
 #include "kube/tenant/tenant_input.h"
 
 #include "kube/tenant/tenant_parts.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 void tenants_listen(struct tenants *t, tenant_listener *listener, void *ctx)
 {

@@ -6,8 +6,8 @@
 #include "kube/tenant/tenant_parts.h"
 #include "wire/doc/api.h"
 #include "wire/doc/queue_doc.h"
-#include "wire/document.h"
-#include "wire/moment.h"
+#include "wire/text/document.h"
+#include "wire/text/moment.h"
 
 /* ---- what runs ---------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define GROUP "berth.dev"
 #define REVIEW_VERSION "admission.k8s.io/v1"

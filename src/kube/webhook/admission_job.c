@@ -9,7 +9,7 @@
 #include "kube/object/pod.h"
 #include "kube/object/quantity.h"
 #include "kube/webhook/admission.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct judged {
     const struct judge *j;

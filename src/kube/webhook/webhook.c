@@ -11,7 +11,7 @@
 #include "net/http/http.h"
 #include "net/listen.h"
 #include "net/tls/tls.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define FILES_NS (10 * SECOND_NS) /* between two looks at the certificate */

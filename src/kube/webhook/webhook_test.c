@@ -18,7 +18,7 @@
 #include "kube/webhook/webhook.h"
 #include "net/client/client.h"
 #include "net/http/http.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 #define SECOND_NS INT64_C(1000000000)

@@ -7,8 +7,8 @@
 #include "base/vec.h"
 #include "machine/cgroup/cgroup_parts.h"
 #include "machine/cgroup/hugepage.h"
-#include "wire/quantity.h"
-#include "wire/words.h"
+#include "wire/text/quantity.h"
+#include "wire/text/words.h"
 
 enum { WEIGHT_MAX = 10000 };
 

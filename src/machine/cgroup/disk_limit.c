@@ -9,7 +9,7 @@
 #include "machine/image/image.h"
 #include "machine/image/image_name.h"
 #include "machine/mount/mount_tree.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 int disk_limit_read(const json_t *config, struct disk_limit *ret, struct berth_err *err)
 {

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "machine/launch/state_file.h"
 #include "machine/probe/probe_parts.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 static const char prefix[] = "hugepages-";
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "machine/cgroup/limit_names.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 enum { ABOVE_LOOKS = 3, BELOW_LOOKS = 3, FAR_LOOKS = 5, ABOVE_PERCENT = 5, FAR_PERCENT = 20 };
 

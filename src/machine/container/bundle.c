@@ -14,7 +14,7 @@
 #include "machine/image/image_name.h"
 #include "machine/image/oci_tool.h"
 #include "machine/mount/mount_tree.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { STATE_MAX = 4 << 20 };
 #define DELETE_NS (20 * INT64_C(1000000000))

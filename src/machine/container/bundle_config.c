@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "machine/launch/syscalls.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define USUAL_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static const char *const runtimes[] = {"crun", "runc"};
 

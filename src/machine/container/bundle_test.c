@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "machine/container/bundle_config.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { UID = 61234, GID = 61235 };
 

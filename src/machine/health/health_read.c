@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "machine/health/health_parts.h"
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 enum { COMMAND_MAX = 256, FAILURES_MAX = 1000 };
 

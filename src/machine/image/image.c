@@ -21,7 +21,7 @@
 #include "machine/image/image_parts.h"
 #include "machine/mount/mount_tree.h"
 #include "net/tls/tls.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { CONFIG_MAX = 4 << 20 };
 

@@ -5,7 +5,7 @@
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { BOUND_BYTES = 32 << 20, BOUND_FILES = 2000 };
 #define DISK_BYTES ((uint64_t)512 << 20)

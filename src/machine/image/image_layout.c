@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "machine/mount/mount_tree.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { DOCUMENT_MAX = 4 << 20, LAYERS_MAX = 512, INDEX_DEPTH_MAX = 4 };
 

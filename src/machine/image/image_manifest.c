@@ -13,7 +13,7 @@
 #include "machine/image/image_layout.h"
 #include "machine/mount/mount_tree.h"
 #include "net/tls/tls.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { MANIFEST_BYTES_MAX = 4 << 20, PARTS_MAX = 512 };
 

@@ -2,7 +2,7 @@
 #include "machine/image/image_kit_test.h"
 
 #include "machine/image/image_layout.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define HEX_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define HEX_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "machine/launch/folder_test.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 

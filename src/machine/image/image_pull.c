@@ -16,7 +16,7 @@
 #include "machine/image/oci_tool.h"
 #include "machine/mount/mount_tree.h"
 #include "net/tls/tls.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define SECOND_NS INT64_C(1000000000)
 enum { RESOLVE_S = 60, FETCH_S = 1800, UNPACK_S = 1800, ARGS_MAX = 24 };

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* ---- a registry ---- */
 

@@ -8,7 +8,7 @@
 #include <sys/time.h>
 
 #include "machine/image/image_layout.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static const char *root_of(struct image_kit *k, const char *digest, const char *file)
 {

@@ -11,7 +11,7 @@
 #include "machine/image/image_parts.h"
 #include "machine/image/oci_tool.h"
 #include "machine/mount/mount_tree.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define FETCH_NS (INT64_C(3600) * 1000000000)
 #define SPEED_BYTES "4096" /* a second, on the mean of SPEED_S */

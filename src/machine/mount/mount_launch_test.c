@@ -9,7 +9,7 @@
 #include <sys/mount.h>
 
 #include "machine/image/image.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { UID = 61234, GID = 61235 };
 

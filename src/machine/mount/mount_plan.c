@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 /* ---- texts and paths --------------------------------------------------------------------------------------------------- */
 

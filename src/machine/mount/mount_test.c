@@ -10,7 +10,7 @@
 #include <sys/vfs.h>
 
 #include "machine/mount/mount_plan.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { UID = 61234, GID = 61235 };
 

@@ -10,7 +10,7 @@
 #include "machine/cgroup/limit_names.h"
 #include "machine/net/net_class.h"
 #include "machine/net/net_share.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------ */
 

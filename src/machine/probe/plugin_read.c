@@ -5,9 +5,9 @@
 #include "base/mem.h"
 #include "berth.h"
 #include "machine/probe/plugin.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
+#include "wire/text/words.h"
 
 static bool is_one_of(char c, const char *more)
 {

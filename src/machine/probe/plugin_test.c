@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "machine/launch/folder_test.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define MS INT64_C(1000000)
 

@@ -18,9 +18,9 @@
 #include "base/vec.h"
 #include "machine/probe/plugin.h"
 #include "machine/probe/probe_parts.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
+#include "wire/text/words.h"
 
 #define MIB (INT64_C(1) << 20)
 #define RESERVE_DEFAULT "cpu=100m,memory=256Mi"

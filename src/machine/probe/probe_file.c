@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "machine/probe/probe_parts.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 enum { FILE_MAX = 1 << 20, PATH_BYTES_MAX = 4096 };
 

@@ -14,8 +14,8 @@
 
 #include "machine/launch/folder_test.h"
 #include "machine/probe/probe_parts.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
 
 #define SECOND INT64_C(1000000000)
 

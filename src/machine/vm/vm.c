@@ -14,8 +14,8 @@
 #include "base/vec.h"
 #include "machine/image/image_parts.h"
 #include "machine/mount/mount_tree.h"
-#include "wire/document.h"
-#include "wire/quantity.h"
+#include "wire/text/document.h"
+#include "wire/text/quantity.h"
 
 #define MIB (INT64_C(1) << 20)
 #define OWN_BYTES (96 * MIB) /* qemu, its translations and its devices; and a part of the guest's memory for tables */

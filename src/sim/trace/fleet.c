@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 #define GIB ((int64_t)1 << 30)
 

@@ -12,7 +12,7 @@
 #include "journal/record.h"
 #include "journal/scan.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* ---- what is left out ----------------------------------------------------------------------------------------------- */
 

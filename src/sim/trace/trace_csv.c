@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 struct row {
     int64_t id, submit_ns, run_ns, request_ns, priority, tasks, cpu_milli, memory_bytes, gpus, gpu_milli;

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "sim/trace/trace_csv.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 /* ---- seconds -------------------------------------------------------------------------------------------------------- */
 

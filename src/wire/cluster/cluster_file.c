@@ -8,8 +8,8 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "wire/doc/objects.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 enum { SCRATCH_MAX = 4 * 1024 * 1024, PROGRESS_EVERY = 1024 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "wire/cluster/plan_json.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 enum { MANY = 20, VALUES_MAX = 5000 };
 

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* A row of a table that is too wide for columns. */
 #define ROW(...)                                                                                                       \

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "wire/cluster/cluster_file.h"
 #include "wire/doc/objects.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 static size_t nodes_of(const struct node_entry *entry)
 {

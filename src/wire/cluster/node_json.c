@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "wire/doc/objects.h"
-#include "wire/quantity.h"
-#include "wire/words.h"
+#include "wire/text/quantity.h"
+#include "wire/text/words.h"
 
 /* ---- GPUs -------------------------------------------------------------------------------------------------------- */
 

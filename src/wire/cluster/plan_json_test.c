@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "wire/cluster/cluster_file.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct made {
     struct cluster_file file;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "wire/doc/objects.h"
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 static const char *filter_candidate(const void *ctx, size_t i)
 {

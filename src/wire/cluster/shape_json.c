@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "wire/doc/objects.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 /* ---- GPUs -------------------------------------------------------------------------------------------------------- */
 

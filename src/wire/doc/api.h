@@ -18,7 +18,7 @@
 #include "base/err.h"
 #include "berth.h"
 #include "wire/doc/work_outcome.h"
-#include "wire/keys.h"
+#include "wire/text/keys.h"
 
 struct doc_meta {
     int64_t version; /* "v" */

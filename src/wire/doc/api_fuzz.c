@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "wire/doc/optask_doc.h"
 #include "wire/doc/queue_doc.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 /* What was read in one form of the two is written and read again: the documents are equal. */
 static void instance_again(const struct instance_doc *d, struct arena *arena)

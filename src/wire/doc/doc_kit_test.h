@@ -10,8 +10,8 @@
 
 #include "base/mem.h"
 #include "wire/doc/api.h"
-#include "wire/document.h"
-#include "wire/yaml.h"
+#include "wire/text/document.h"
+#include "wire/text/yaml.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof *(rows))
 

@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 #include "wire/doc/objects.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 /* ---- instances --------------------------------------------------------------------------------------------------- */
 

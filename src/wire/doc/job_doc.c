@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "wire/doc/objects.h"
-#include "wire/moment.h"
-#include "wire/words.h"
+#include "wire/text/moment.h"
+#include "wire/text/words.h"
 
 enum { URGENCY_MAX = 1000 };
 #define SECOND_NS INT64_C(1000000000)

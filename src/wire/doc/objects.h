@@ -7,7 +7,7 @@
 #pragma once
 
 #include "wire/doc/api.h"
-#include "wire/keys.h"
+#include "wire/text/keys.h"
 
 /* label_json.c: labels and what is said about them. */
 key_read require_read, prefer_read; /* lists of struct berth_term */

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #define GI ((int64_t)1 << 30)
 #define S ((int64_t)1000000000)

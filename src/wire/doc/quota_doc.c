@@ -4,7 +4,7 @@
 
 #include "wire/doc/objects.h"
 #include "wire/doc/queue_doc.h"
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

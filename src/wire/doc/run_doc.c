@@ -4,8 +4,8 @@
 #include <strings.h>
 
 #include "wire/doc/objects.h"
-#include "wire/quantity.h"
-#include "wire/words.h"
+#include "wire/text/quantity.h"
+#include "wire/text/words.h"
 
 enum {
     MOUNTS_MAX = 64,

@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 #include "wire/doc/objects.h"
-#include "wire/document.h"
-#include "wire/words.h"
+#include "wire/text/document.h"
+#include "wire/text/words.h"
 
 enum { SETTINGS_MAX = 1024, SETTING_TEXT_MAX = 65536 };
 

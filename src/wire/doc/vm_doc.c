@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "wire/doc/objects.h"
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 #define DISK_BYTES_MIN (INT64_C(1) << 20)
 #define DISK_BYTES_MAX (INT64_C(4) << 40)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "wire/doc/objects.h"
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 enum { ARGUMENT_MAX = 128 * 1024 }; /* as the kernel has it */
 

@@ -1,5 +1,5 @@
 /* moment_test.c - durations and points in time. */
-#include "wire/moment.h"
+#include "wire/text/moment.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* document_test.c - the same tree from JSON and YAML, and clear words about what is wrong. */
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "wire/yaml.h"
+#include "wire/text/yaml.h"
 
 /* Parses and gives the tree as compact JSON, or "error: TEXT". To be freed. */
 /* A row of a table that is too wide for columns. */

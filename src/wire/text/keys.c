@@ -1,5 +1,5 @@
 /* keys.c - reading objects by their tables, and single values. */
-#include "wire/keys.h"
+#include "wire/text/keys.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,10 +7,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "wire/decimal.h"
-#include "wire/moment.h"
-#include "wire/quantity.h"
-#include "wire/words.h"
+#include "wire/text/decimal.h"
+#include "wire/text/moment.h"
+#include "wire/text/quantity.h"
+#include "wire/text/words.h"
 
 void reader_init(struct reader *r, struct arena *arena, struct berth_err *err)
 {

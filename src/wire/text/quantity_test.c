@@ -1,5 +1,5 @@
 /* quantity_test.c - amounts are read exactly, and printed so that they come back. */
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

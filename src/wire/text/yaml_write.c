@@ -1,5 +1,5 @@
 /* yaml_write.c - block style by recursion over the tree; jansson bounds the depth of what it parses. */
-#include "wire/yaml_write.h"
+#include "wire/text/yaml_write.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -9,8 +9,8 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "wire/document.h"
-#include "wire/yaml.h"
+#include "wire/text/document.h"
+#include "wire/text/yaml.h"
 
 enum {
     INDENT = 2,

@@ -1,5 +1,5 @@
 /* decimal.c - exact decimal numbers. */
-#include "wire/decimal.h"
+#include "wire/text/decimal.h"
 
 #include <ctype.h>
 #include <errno.h>

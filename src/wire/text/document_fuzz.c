@@ -5,9 +5,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "wire/document.h"
-#include "wire/yaml.h"
-#include "wire/yaml_write.h"
+#include "wire/text/document.h"
+#include "wire/text/yaml.h"
+#include "wire/text/yaml_write.h"
 
 enum { LOOKED_AT_MAX = 100000 }; /* aliases can make millions of a small input */
 

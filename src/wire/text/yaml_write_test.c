@@ -1,5 +1,5 @@
 /* yaml_write_test.c - what is written is what people expect, and reads back as the same tree. */
-#include "wire/yaml_write.h"
+#include "wire/text/yaml_write.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +12,8 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "wire/document.h"
-#include "wire/yaml.h"
+#include "wire/text/document.h"
+#include "wire/text/yaml.h"
 
 static json_t *tree(const char *json)
 {

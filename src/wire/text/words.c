@@ -1,5 +1,5 @@
 /* words.c - quoting and guessing. */
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 #include <ctype.h>
 #include <stdio.h>

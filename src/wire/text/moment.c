@@ -1,5 +1,5 @@
 /* moment.c - durations and timestamps. */
-#include "wire/moment.h"
+#include "wire/text/moment.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/decimal.h"
 #include "wire/doc/api.h"
-#include "wire/words.h"
+#include "wire/text/decimal.h"
+#include "wire/text/words.h"
 
 #define SECOND_NS ((int64_t)1000000000)
 

@@ -1,5 +1,5 @@
 /* yaml.c - libyaml's events to a tree. No recursion: the open collections stand on a stack of bounded depth. */
-#include "wire/yaml.h"
+#include "wire/text/yaml.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 #include "base/intern.h"
 #include "base/vec.h"
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 struct anchor {
     json_t *value; /* NULL while its collection is still open */

@@ -1,5 +1,5 @@
 /* words_test.c - quoting and guessing. */
-#include "wire/words.h"
+#include "wire/text/words.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

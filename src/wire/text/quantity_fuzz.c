@@ -1,10 +1,10 @@
 /* quantity_fuzz.c - amounts, durations and times: what is read can be printed and read again. */
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "wire/moment.h"
+#include "wire/text/moment.h"
 
 enum { TEXT_MAX = 256 };
 

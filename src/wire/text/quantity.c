@@ -1,5 +1,5 @@
 /* quantity.c - amounts with units. */
-#include "wire/quantity.h"
+#include "wire/text/quantity.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/decimal.h"
-#include "wire/words.h"
+#include "wire/text/decimal.h"
+#include "wire/text/words.h"
 
 enum { MILLI = 1000 };
 

@@ -1,9 +1,9 @@
 /* lists.c - the parts of keys.h that read lists and maps. */
 #include <string.h>
 
-#include "wire/keys.h"
-#include "wire/moment.h"
-#include "wire/quantity.h"
+#include "wire/text/keys.h"
+#include "wire/text/moment.h"
+#include "wire/text/quantity.h"
 
 /* The pointer fields are of many types, all of one representation. */
 void list_set(const struct key *key, void *object, const void *at, size_t len)

@@ -1,5 +1,5 @@
 /* document.c - reading files; JSON by jansson, YAML by yaml.c. */
-#include "wire/document.h"
+#include "wire/text/document.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "wire/yaml.h"
+#include "wire/text/yaml.h"
 
 enum { READ_STEP = 256 * 1024 };
 

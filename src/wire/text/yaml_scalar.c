@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/yaml.h"
+#include "wire/text/yaml.h"
 
 enum { NUMBER_TEXT_MAX = 64 };
 
