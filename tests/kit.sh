@@ -6,6 +6,7 @@
 # shellcheck disable=SC2034 # the tests use what is set here
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH} # agent_kit.py, ports.py
 berth=${BERTH_BUILD:?is the build folder}/src/cli/berth
 berthd=$BERTH_BUILD/src/berthd/berthd
 work=

@@ -1,4 +1,4 @@
-/* plant.h - bugs on purpose, so that a test can see the simulator's judges find each of them (tests/plants_check.sh).
+/* plant.h - bugs on purpose, so that a test can see the simulator's judges find each of them (tests/tools/plants_check.sh).
  *
  * `if (PLANTED(NAME))` stands where a bug could be. It is false, and costs nothing, in every build but one made with
  * -Dplant=true, which is for that test alone: there the environment's BERTH_PLANT chooses one by name.

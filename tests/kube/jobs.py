@@ -1,5 +1,5 @@
 """jobs.py - Jobs of berth.dev on a real API server: placed as a whole, made as pods on their nodes, followed to their end, restarted, stopped,
-suspended, deleted; after kills every task is there once. Run by tests/kube_jobs_test.sh, the kills by kube_jobs_check.sh."""
+suspended, deleted; after kills every task is there once. Run by tests/kube/kube_jobs_test.sh, the kills by kube_jobs_check.sh."""
 import os
 import pathlib
 import signal

@@ -1,5 +1,5 @@
 """judge.py - the judge as an admission webhook of a real API server: who is refused reads why, and with the webhook down all is taken, or nothing
-of ours, as its configuration says; pods are made in any case; and the reporter of GPUs. Run by tests/kube_judge_test.sh."""
+of ours, as its configuration says; pods are made in any case; and the reporter of GPUs. Run by tests/kube/kube_judge_test.sh."""
 import json
 import os
 import pathlib

@@ -1,5 +1,5 @@
 """plugin.py - `kubectl berth` through kubectl itself: pods that have a place and pods that wait, advice that holds, names that are not
-there, rights that are missing, lists. Run by tests/kube_plugin_test.sh."""
+there, rights that are missing, lists. Run by tests/kube/kube_plugin_test.sh."""
 import json
 import os
 import pathlib

@@ -1,5 +1,5 @@
 """tenants.py - queues, groups, users, domains and policies on a real API server: what is refused and says so, limits over queues,
-borrowing and giving back, who comes first, and what their status says. Run by tests/kube_tenants_test.sh."""
+borrowing and giving back, who comes first, and what their status says. Run by tests/kube/kube_tenants_test.sh."""
 import datetime
 import os
 import pathlib

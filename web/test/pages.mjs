@@ -1,4 +1,4 @@
-// pages.mjs URL TOKEN [SHOTS] - every page in a real browser, as tests/web_test.sh runs it. With a folder, a picture of each page
+// pages.mjs URL TOKEN [SHOTS] - every page in a real browser, as tests/web/web_test.sh runs it. With a folder, a picture of each page
 // is left there.
 //
 // A case is a row of `cases`: a name and a function of the scene; it fails by throwing. Those with `BRIEF` take little time and

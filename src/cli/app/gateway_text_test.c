@@ -1,4 +1,4 @@
-/* gateway_text_test.c - what is written for which services. Whether the programs take it: tests/gateway_test.sh. */
+/* gateway_text_test.c - what is written for which services. Whether the programs take it: tests/agent/gateway_test.sh. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

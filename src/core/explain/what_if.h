@@ -1,11 +1,11 @@
 /* what_if.h - a snapshot in which one thing is different, for a plan that shows what the difference changes.
  *
  * The copy is what berth_freeze would give after the same change through berth.h: berth_workload_put or
- * berth_node_put. It shares all other records with its original and is freed first. tests/advice_check.c compares
+ * berth_node_put. It shares all other records with its original and is freed first. tests/plan/advice_check.c compares
  * the two ways.
  *
  * To add a change: enum berth_change in berth.h, a case here, its candidate and its words in advice.c, its case in
- * tests/advice_check.c.
+ * tests/plan/advice_check.c.
  */
 #pragma once
 

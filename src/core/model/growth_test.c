@@ -1,5 +1,5 @@
 /* Every table of a cluster that a description can grow, to its bound or over several of its doublings; then one more than the bound. A table
- * moves when it grows: a stale address shows under the sanitizers, and under valgrind in a release build (tests/growth_check.sh). */
+ * moves when it grows: a stale address shows under the sanitizers, and under valgrind in a release build (tests/daemon/growth_check.sh). */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

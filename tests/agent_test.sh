@@ -1,9 +1,0 @@
-#!/bin/bash
-# agent_test.sh - real agents and real processes: start, stop, adopt, limit, talk to, drain.
-# waits: processes
-set -eu
-
-# shellcheck source=tests/kit.sh
-. "$(dirname "$0")/kit.sh"
-needs python3
-exec python3 "$here/agent_test.py" "$@"

@@ -1,8 +1,0 @@
-#!/bin/bash
-# crash_check.sh - two hundred crashes of berthd in the middle of writes; in part: sixty. ROUNDS may be set.
-# bed: kills, in part
-set -eu
-
-# shellcheck source=tests/kit.sh
-. "$(dirname "$0")/kit.sh"
-ROUNDS=${ROUNDS:-$(in_part 60 200)} exec "$here/crash_test.sh"

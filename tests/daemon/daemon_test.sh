@@ -1,0 +1,10 @@
+#!/bin/bash
+# daemon_test.sh - the real program `berthd`: first start, restart, requests, streams, TLS, hostile input, the end.
+# waits: processes
+set -eu
+
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/../kit.sh"
+needs_built "$berthd"
+needs python3
+exec python3 "$here/daemon/daemon_test.py" "$berthd"

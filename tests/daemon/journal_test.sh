@@ -1,0 +1,10 @@
+#!/bin/bash
+# journal_test.sh - a few hundred decisions with kills in them, and what `berth journal` and `berth replay` make of them;
+# journal_check.sh has many more. SEED may be set.
+set -eu
+
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/../kit.sh"
+needs_built "$berthd" "$berth"
+needs python3
+exec python3 "$here/daemon/journal_rounds.py" "$berthd" "$berth" 150 "${SEED:-1}"

@@ -1,0 +1,10 @@
+#!/bin/bash
+# guest_boot_check.sh - an upgrade that breaks the boot: the machine comes back by itself to what was good (berth-ab).
+# waits: guests
+# bed: guests
+set -eu
+
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/../kit.sh"
+needs python3 mkfs.ext4
+exec python3 "$here/guest/boot_check.py" "$@"

@@ -1,0 +1,10 @@
+#!/bin/bash
+# kube_plugin_test.sh - `kubectl berth` on a real Kubernetes control plane: what it tells, and with which rights.
+# waits: processes, kubernetes
+set -eu
+
+# shellcheck source=tests/kit.sh
+. "$(dirname "$0")/../kit.sh"
+needs python3 openssl
+needs_built "$BERTH_BUILD/src/kube/berth-kube" "$BERTH_BUILD/src/kube/kubectl-berth"
+exec python3 "$here/kube/plugin.py"

@@ -1,9 +1,0 @@
-#!/bin/bash
-# optask_check.sh - the rest of optask_test.py (agent_kit): machines that go down, nodes that are given up, words that are lost, the manual's examples.
-# waits: processes
-set -eu
-
-# shellcheck source=tests/kit.sh
-. "$(dirname "$0")/kit.sh"
-needs python3 unshare
-exec python3 "$here/optask_test.py" went_down given_up refusal new_node manual
