@@ -1,6 +1,6 @@
-/* admission.c - is a workload within its quotas, before it is put?
+/* admission.c - checks whether a workload is within its quotas before it is put.
  *
- * Counts what is admitted already: all workloads that are there, with all their pods that have not ended, placed or not.
+ * Counts what is already admitted: all pods that have not ended of all existing workloads, placed or not.
  */
 #include <string.h>
 
@@ -8,12 +8,12 @@
 #include "core/model/cluster.h"
 
 #define SECOND_NS ((int64_t)1000000000)
-#define UNKNOWN_NS (3600 * SECOND_NS) /* the run time of what does not say */
+#define UNKNOWN_NS (3600 * SECOND_NS) /* run time assumed for workloads without estimate or limit */
 
 struct judged {
     const struct berth_cluster *c;
     const struct berth_workload *draft;
-    uint32_t known; /* the workload of that id which is there, or NONE */
+    uint32_t known; /* slot of the existing workload with that id, or NONE */
     int64_t now_ns;
 };
 
@@ -22,21 +22,21 @@ static int64_t clamp(__int128 amount)
     return amount > INT64_MAX ? INT64_MAX : (int64_t)amount;
 }
 
-/* ---- what is asked for ------------------------------------------------------------------------------------------- */
+/* ---- requests of the draft -------------------------------------------------------------------------------------- */
 
 static int64_t pods_of(const struct workload *w)
 {
     return w->gone || w->ended >= w->replicas ? 0 : w->replicas - w->ended;
 }
 
-/* Pods of the draft that have not ended. */
+/* Returns the number of pods of the draft that have not ended. */
 static int64_t pods_left(const struct judged *j)
 {
     uint32_t ended = j->known == NONE ? 0 : cluster_workload(j->c, j->known)->ended;
     return ended >= j->draft->replicas ? 0 : j->draft->replicas - ended;
 }
 
-/* What one pod of the draft takes, whether its shape is known to the cluster or not. */
+/* Returns what one pod of the draft takes. Its shape need not be known to the cluster. */
 static int64_t need_of(const struct judged *j, uint32_t resource)
 {
     const struct berth_shape *s = &j->draft->shape;
@@ -73,7 +73,7 @@ static bool counts_against(const struct berth_cluster *c, const struct claim *t,
     return false;
 }
 
-/* ---- what is there ----------------------------------------------------------------------------------------------- */
+/* ---- requests of admitted workloads ----------------------------------------------------------------------------- */
 
 static int64_t workload_asks(const struct workload *w, const struct class *k, uint32_t resource)
 {
@@ -81,7 +81,7 @@ static int64_t workload_asks(const struct workload *w, const struct class *k, ui
     return resource == QUOTA_JOBS ? pods > 0 : clamp((__int128)pods * quota_need(k, resource));
 }
 
-/* Asked for by all others. */
+/* Returns what all other workloads request. */
 static int64_t admitted_by_others(const struct judged *j, uint32_t quota, uint32_t resource)
 {
     const struct quota *q = &j->c->quotas.at[quota];
@@ -95,7 +95,7 @@ static int64_t admitted_by_others(const struct judged *j, uint32_t quota, uint32
     return asked - workload_asks(w, cluster_class(j->c, w->class), resource);
 }
 
-/* Spent in the present period, and what all others will have spent once they are done. */
+/* Returns what was spent in the present period plus what all other workloads will spend until they are done. */
 static int64_t committed(const struct judged *j, uint32_t quota, const struct quota_total *t)
 {
     int64_t end;
@@ -114,7 +114,7 @@ static int64_t committed(const struct judged *j, uint32_t quota, const struct qu
     return clamp(sum);
 }
 
-/* ---- judging ----------------------------------------------------------------------------------------------------- */
+/* ---- checks ----------------------------------------------------------------------------------------------------- */
 
 static struct berth_verdict refusal(const struct judged *j, uint32_t quota, uint32_t resource, const char *kind)
 {
@@ -134,7 +134,7 @@ static bool within(struct berth_verdict *v, int64_t limit, int64_t used, int64_t
     return asked <= v->accepted;
 }
 
-/* What must be placed at once and is more than may ever be held. */
+/* Rejects a draft whose smallest unit of placement exceeds a limit. */
 static bool within_limits(const struct judged *j, uint32_t quota, struct berth_verdict *ret)
 {
     const struct quota_terms *t = j->c->quotas.at[quota].terms;

@@ -1,4 +1,4 @@
-/* admission_test.c - what a workload is told before it is put: the limit, the use and what would be accepted. */
+/* admission_test.c - result of the admission check: the limit, the use and the amount that would be accepted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #define HOUR_NS (3600 * SCENE_SECOND_NS)
 
-/* A group and two users of it; ann has a job of two pods of 300 there, bob one of one. */
+/* A group with two users: ann has a job of two pods of 300, bob a job of one. */
 static struct scene stage(struct berth_quota user, struct berth_quota group)
 {
     struct scene s = scene_new();
@@ -67,7 +67,7 @@ static struct berth_verdict judge(const struct scene *s, struct draft d)
     return berth_judge(s->c, &w, s->now_ns);
 }
 
-/* "KIND QUOTA RESOURCE used + asked of limit, accepted", or "" where it is within all. */
+/* Returns "KIND QUOTA RESOURCE used + asked of limit, accepted", or "" if the draft is within all quotas. */
 static void expect(const char *label, struct berth_verdict v, const char *want)
 {
     char got[256] = "";
@@ -148,13 +148,13 @@ static void limits_and_what_is_admitted(void **state)
     }
 }
 
-/* `there` will have used 2 x 2 h, `bobs` 1 h. */
+/* Expected use: `there` 2 x 2 h, `bobs` 1 h. */
 static void totals(void **state)
 {
     static const struct {
         const char *label;
         bool group;
-        struct berth_total total; /* amounts in pod hours; times in hours */
+        struct berth_total total; /* amounts in pod hours, times in hours */
         struct draft draft;       /* the same */
         const char *want;
     } rows[] = {
@@ -199,7 +199,7 @@ static void totals(void **state)
     }
 }
 
-/* Tasks that are done ask for nothing. */
+/* Finished tasks request nothing. */
 static void what_is_done_is_over(void **state)
 {
     (void)state;

@@ -1,11 +1,11 @@
-/* apply.c - a plan done to a cluster, as a commit of all its units would. */
+/* apply.c - applies a plan to a cluster, as a commit of all its actions would. */
 #include <assert.h>
 #include <errno.h>
 
 #include "core/model/cluster.h"
 #include "core/plan/plan.h"
 
-/* Ids are above 0 and never used twice. */
+/* Checks the ids of new instances: above 0 and never used before. */
 static int check_ids(const struct berth_cluster *c, const struct berth_plan *p, uint64_t first_id,
                      struct berth_err *err)
 {
@@ -53,7 +53,7 @@ static void apply_adjust(struct berth_cluster *c, const struct berth_plan *p, co
     }
 }
 
-/* In order of the plan, so that a workload that is gone is still there for its last stop. */
+/* Applies actions in the order of the plan, so that a removed workload still exists when its last instance stops. */
 static void apply_one(struct berth_cluster *c, const struct berth_plan *p, const struct act *a, uint64_t *id)
 {
     switch ((enum berth_op)a->op) {
@@ -75,7 +75,8 @@ static void apply_one(struct berth_cluster *c, const struct berth_plan *p, const
 
 int berth_apply(struct berth_cluster *c, const struct berth_plan *p, uint64_t first_id, struct berth_err *err)
 {
-    if (c->revision != p->s->revision) /* slots and classes are those of the snapshot only as long as nothing changed */
+    /* slots and classes match those of the snapshot only while the cluster is unchanged */
+    if (c->revision != p->s->revision)
         return err_set(err, ESTALE, "the cluster has changed since the plan was made; freeze and plan again");
     int rc = check_ids(c, p, first_id, err);
     if (rc)
@@ -84,7 +85,7 @@ int berth_apply(struct berth_cluster *c, const struct berth_plan *p, uint64_t fi
         apply_one(c, p, &p->c.acts.at[i], &first_id);
     for (size_t i = 0; i < p->facts.len; i++) {
         rc = berth_fact_put(c, &p->facts.at[i], err);
-        assert(rc == 0); /* the plan's own */
+        assert(rc == 0); /* the plan's own facts are valid */
     }
     c->revision++;
     return 0;

@@ -1,4 +1,4 @@
-/* apply_test.c - a plan done to the cluster it was made of; a stale one is refused; facts of migrations come and go. */
+/* apply_test.c - applying a plan to its cluster; stale plans are refused; migration facts are put and removed. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -168,7 +168,7 @@ static void stale_plans_are_refused(void **state)
         assert_true(cluster_instance_find(s.c, 50) == NONE);
         s.now_ns = 0;
         scene_plan(&s);
-        assert_true(berth_plan_hash(s.p) == before); /* nothing was done */
+        assert_true(berth_plan_hash(s.p) == before); /* nothing was changed */
         scene_cleanup(&s);
     }
 }
@@ -186,7 +186,7 @@ static void a_plan_is_applied_once(void **state)
     scene_cleanup(&s);
 }
 
-/* Also where no id would be used twice. */
+/* Also if no id would be reused. */
 static void the_same_plan_again_is_stale(void **state)
 {
     static const uint32_t fresh[] = {0, 1};
@@ -251,7 +251,7 @@ static void a_reserved_instance_remembers_its_waits(void **state)
 
 /* ---- facts ------------------------------------------------------------------------------------------------------ */
 
-/* The one fact of the plan at this moment; or none, where `value` is 0. */
+/* Expects one fact in the plan at this moment; `value` 0: none. */
 static void expect_fact(struct scene *s, int64_t value, bool over)
 {
     scene_plan(s);
@@ -319,7 +319,7 @@ static void replacement_unwanted(struct scene *s)
     scene_state(s, "b", 1000, 1000, BERTH_NODE_DRAINING); /* this plan stops it */
 }
 
-/* The drain is cancelled, and its replacement does not come. */
+/* The drain is cancelled, and the replacement does not start. */
 static void the_fact_of_an_abandoned_migration_is_closed(void **state)
 {
     static void (*const ways[])(struct scene *) = {replacement_gone, replacement_stopping, replacement_unwanted};
@@ -333,7 +333,7 @@ static void the_fact_of_an_abandoned_migration_is_closed(void **state)
         scene_state(&s, "a", 1000, 1000, BERTH_NODE_DRAINING);
         scene_step(&s, "place web/0 b drained for 1");
         scene_state(&s, "a", 1000, 1000, BERTH_NODE_READY);
-        expect_fact(&s, 0, false); /* it is still under way */
+        expect_fact(&s, 0, false); /* the migration goes on */
         ways[i](&s);
         s.now_ns += SCENE_SECOND_NS;
         expect_fact(&s, BERTH_MIGRATION_STARTING, true);

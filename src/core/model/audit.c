@@ -1,4 +1,4 @@
-/* audit.c - everything that is maintained, recomputed from the instances and compared. */
+/* audit.c - recomputes everything that is maintained from the instances and compares. */
 #include <errno.h>
 #include <string.h>
 
@@ -128,7 +128,7 @@ static int audit_devices(const struct berth_cluster *c, struct berth_err *err)
     return 0;
 }
 
-/* Chains visit each instance once and carry the right owner; counts and settledness follow from them. */
+/* Chains visit each instance once and have the right owner; counts and settled bits follow from them. */
 static int audit_workloads(const struct berth_cluster *c, struct berth_err *err)
 {
     uint32_t seen = 0, live = 0;
@@ -183,14 +183,14 @@ static int audit_nodes(const struct berth_cluster *c, struct berth_err *err)
     return nodes == c->nodes_len ? 0 : breach(err, "the number of nodes", "the", "cluster", c->nodes_len, nodes);
 }
 
-/* Does a hold keep the port from others, and is it one that would have been refused? */
+/* Returns whether a hold excludes others and would itself have been refused. */
 static bool holds_alone(const struct berth_cluster *c, const struct hold *h)
 {
     const struct instance *i = h->instance == NONE ? NULL : cluster_instance(c, h->instance);
     return !i || (i->state != BERTH_STOPPING && !i->found);
 }
 
-/* A port has one holder on a node, besides one that waits for the other's stop. */
+/* A port has one holder on a node, besides one that waits for the other to stop. */
 static int audit_port(const struct berth_cluster *c, uint32_t port, struct berth_err *err)
 {
     const struct thing *thing = pages_at(&c->things, port);

@@ -1,4 +1,6 @@
-/* audit_test.c - good clusters pass, every kind of damage is found and named, and nodes that are over are counted. */
+/* audit_test.c - consistent clusters pass, every kind of corruption is found and named, and nodes over capacity are
+ * counted.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -151,16 +153,16 @@ static void nodes_that_are_over_are_counted(void **state)
     scene_running(&s, "web", 0, "a");
     scene_running(&s, "web", 1, "b");
     scene_running(&s, "web", 2, "b");
-    assert_int_equal(berth_over(s.c), 0); /* exactly full is not over */
+    assert_int_equal(berth_over(s.c), 0); /* full, but not over capacity */
     scene_running(&s, "web", 3, "b");
     assert_int_equal(berth_over(s.c), 1);
     scene_running(&s, "web", 4, "a"); /* two pods where one is allowed */
     assert_int_equal(berth_over(s.c), 2);
     scene_instance(&s, (struct berth_instance){.workload = "web", .node = "c", .state = BERTH_RUNNING, .shape = &fpga});
-    assert_int_equal(berth_over(s.c), 3); /* it has none at all */
+    assert_int_equal(berth_over(s.c), 3); /* the node has none of the resource */
     scene_audit(&s);
     scene_report(&s, 5, BERTH_STOPPING, false);
-    assert_int_equal(berth_over(s.c), 3); /* it is still there */
+    assert_int_equal(berth_over(s.c), 3); /* its instance still exists */
     scene_gone(&s, 5);
     assert_int_equal(berth_over(s.c), 2);
     scene_cleanup(&s);

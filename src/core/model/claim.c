@@ -1,4 +1,4 @@
-/* claim.c - what workloads say of their turn: quotas, queue, times, traits. */
+/* claim.c - claims of workloads: quotas, queue, times, traits. */
 #include <string.h>
 
 #include "base/bits.h"
@@ -11,7 +11,7 @@ static bool words_same(const void *ctx, uint32_t value, const void *key)
     return a->len == b->len && memcmp(a->at, b->at, a->len * sizeof *a->at) == 0;
 }
 
-/* Kept once, with the cluster. */
+/* Returns the pooled copy of the labels, which lives as long as the cluster. */
 static struct labels words_put(struct berth_cluster *c, const struct berth_label *from, size_t len)
 {
     if (len == 0)
@@ -55,7 +55,7 @@ void claim_drop(struct berth_cluster *c, uint32_t workload)
     }
 }
 
-/* Its running pods, and those to come, may run out of time from now on. */
+/* Marks a workload whose pods have a time limit, and tracks its running pods. */
 static void mark_timed(struct berth_cluster *c, uint32_t workload, const struct claim *claim)
 {
     if (!claim->limit_ns) {
@@ -83,7 +83,7 @@ void claim_forget_expiry(struct berth_cluster *c, const struct instance *i)
 {
     int64_t at = expiry_of(c, i);
     if (at != BERTH_NEVER_NS && at == c->expires_ns)
-        c->expires_ns = INT64_MIN; /* to be found anew */
+        c->expires_ns = INT64_MIN; /* must be recomputed */
 }
 
 int64_t claim_expiry(struct berth_cluster *c, int64_t now_ns)

@@ -1,4 +1,4 @@
-/* cluster.c - life of a cluster, resources, things that are held, facts. */
+/* cluster.c - creates and frees a cluster; resources, ports and volumes, facts. */
 #include "core/model/cluster.h"
 
 #include <assert.h>
@@ -220,7 +220,7 @@ int berth_volume_put(struct berth_cluster *c, const struct berth_volume *v, stru
     bool attached = name[7] != 0;
     uint32_t known = cluster_volume_find(c, v->id);
     const struct thing *old = known == NONE ? NULL : pages_at(&c->things, known);
-    if (old && old->first != NONE) { /* before anything is made known to the cluster */
+    if (old && old->first != NONE) { /* check before anything is added to the cluster */
         const char *has = old->driver == NONE ? "" : intern_text(&c->names, c->resources.at[old->driver].name);
         if (strcmp(has, attached ? name : "") != 0)
             return err_set(err, EBUSY, "volume \"%s\": its driver cannot change while it is in use", v->id);
@@ -278,7 +278,7 @@ bool berth_volume_used(const struct berth_cluster *c, const char *volume, const 
 
 /* ---- facts ------------------------------------------------------------------------------------------------------ */
 
-/* Where it has a subject, the key is part of what is remembered, not of its name. */
+/* The key identifies a fact only if it has no subject; otherwise it is part of the content. */
 static uint64_t fact_hash(const struct fact *f)
 {
     return hash_pair(hash_pair(f->kind, f->subject), f->subject ? 0 : f->key);

@@ -1,4 +1,4 @@
-/* cluster_copy.c - a second cluster that starts out equal, for plans that are made ahead of time. */
+/* cluster_copy.c - copies a cluster, for plans that are made ahead of time. */
 #include "core/model/cluster.h"
 #include "core/snapshot/layout.h"
 
@@ -101,7 +101,7 @@ static void *copy_block(const void *from, size_t size)
     return to;
 }
 
-/* What records of nodes point to: bodies are shared, the rest changes with what is held. */
+/* Copies what node records point to. Bodies are shared; the other parts change with what instances hold. */
 static void copy_nodes(const struct berth_cluster *from, struct berth_cluster *to)
 {
     for (uint32_t i = 0; i < from->nodes.len; i++) {
@@ -119,7 +119,7 @@ static void copy_nodes(const struct berth_cluster *from, struct berth_cluster *t
 struct berth_cluster *cluster_copy(const struct berth_cluster *from)
 {
     struct berth_cluster *c = mem_alloc(sizeof *c);
-    *c = *from; /* the scalars; all that owns memory is made anew below */
+    *c = *from; /* copies the scalars; everything that owns memory is replaced below */
     copy_names(from, c);
     copy_shapes(&from->shapes, &c->shapes);
     copy_tables(from, c);

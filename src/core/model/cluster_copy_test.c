@@ -1,4 +1,4 @@
-/* cluster_copy_test.c - a copy is equal, and neither sees what becomes of the other. */
+/* cluster_copy_test.c - a copy equals its original, and later changes to one do not affect the other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +10,8 @@
 
 #include "core/scene/scene_test.h"
 
-/* Everything that a cluster keeps beside its tables: quotas, gangs, ports, volumes, budgets, devices, what is used,
- * facts. */
+/* Puts everything that a cluster keeps besides its tables: quotas, gangs, ports, volumes, budgets, devices, reported
+ * use, facts. */
 static void furnish(struct scene *s)
 {
     static const struct berth_gpu gpus[] = {
@@ -51,7 +51,7 @@ static void furnish(struct scene *s)
                      .shape = {NEEDS(1000, 500), .gpu = {.count = 1}}
     });
     scene_using(s, 1, "web", 0, "a", 700, 600);
-    scene_running(s, "web", 5, "b"); /* scaled down: it is to stop */
+    scene_running(s, "web", 5, "b"); /* scaled in: an instance stops */
     s->policy = berth_policy_usual();
 }
 

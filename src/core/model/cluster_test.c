@@ -1,4 +1,4 @@
-/* cluster_test.c - life of a cluster; resources, volumes and facts; a resource that is first named late. */
+/* cluster_test.c - creating and freeing a cluster; resources, volumes and facts; resources that are named late. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +64,7 @@ static void resources_are_named_once(void **state)
     scene_cleanup(&s);
 }
 
-/* A definition of a new resource moves the table of resources; the definition is found in the table that is there afterwards. */
+/* Defining a new resource moves the table of resources; the definition must be stored in the new table. */
 static void every_resource_up_to_the_limit_keeps_its_definition(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void every_resource_up_to_the_limit_keeps_its_definition(void **state)
     scene_cleanup(&s);
 }
 
-/* Nobody has it, though the order of the nodes was made before it was named. */
+/* No node has the resource, although the layout was made before it was named. */
 static void a_resource_that_comes_late_is_nowhere(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void a_volume_is_attached_once_to_a_node(void **state)
     scene_put(&s, (struct berth_workload){.id = "w2", .replicas = 1, .shape = {NAMES(volumes, "d2")}});
     scene_step(&s, "place w1/0 a pending; place w1/1 a pending; place w1/2 a pending");
     assert_int_equal(scene_reason(&s, "w2", "attach").nodes, 1);
-    scene_gone(&s, 2); /* the other two hold it still */
+    scene_gone(&s, 2); /* the other two instances still hold it */
     scene_audit(&s);
     scene_step(&s, "place w1/1 a pending");
     scene_cleanup(&s);
@@ -191,7 +191,7 @@ static void facts_are_kept_until_they_are_over(void **state)
     assert_int_equal(facts_live(&s), 2);
     put_fact(&s, (struct berth_fact){.kind = BERTH_FACT_POLICY, .key = "z"});
     assert_int_equal(facts_live(&s), 3);
-    assert_int_equal(s.c->facts.len, 3); /* a place is used again */
+    assert_int_equal(s.c->facts.len, 3); /* its slot is reused */
     scene_cleanup(&s);
 }
 

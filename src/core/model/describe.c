@@ -1,6 +1,6 @@
-/* describe.c - the rules of descriptions: what is refused, with the object named.
+/* describe.c - validation of descriptions; errors name the object.
  *
- * Every description passes here before anything changes, so the rest of the core may assert what is checked here.
+ * Every description is checked here before anything changes, so the rest of the core may assert what is checked here.
  */
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "core/model/cluster.h"
 
-/* Whose trouble it is: "workload "web"". */
+/* The object that errors name, such as workload "web". */
 struct subject {
     const char *kind, *id;
     struct berth_err *err;
@@ -27,7 +27,7 @@ static const char *text_of(const char *s)
     return s ? s : "";
 }
 
-/* A name: no control characters, UTF-8, of bounded length. */
+/* Checks a name: no control characters, valid UTF-8, bounded length. */
 static int check_text(const struct subject *s, const char *what, const char *text, bool required)
 {
     text = text_of(text);
@@ -86,7 +86,7 @@ static int check_resource_name(const struct subject *s, const char *name)
     return describe_page_size(name) < 0 ? REFUSE(s, "resource %s has no page size; say hugepages-2Mi", name) : 0;
 }
 
-/* Places for volumes are taken by mounting volumes. */
+/* Volume attachments cannot be requested; mounting volumes takes them. */
 static int check_asked_name(const struct subject *s, const char *name)
 {
     TRY(check_resource_name(s, name));
@@ -110,7 +110,7 @@ static int check_amounts(const struct subject *s, const char *what, const struct
     return 0;
 }
 
-/* Resource names of a description that the cluster does not know yet; they must still fit. */
+/* Checks that the resource names of a description that are new to the cluster still fit. */
 struct fresh_names {
     const struct berth_cluster *c;
     const char *at[BERTH_RESOURCES_MAX + 1];
@@ -160,7 +160,7 @@ static bool same_address(const struct berth_port *a, const struct berth_port *b)
     return port_everywhere(a) ? port_everywhere(b) : strcmp(a->address, text_of(b->address)) == 0;
 }
 
-/* The same port at one address and at all may be asked for together. */
+/* A port at one address may be requested together with the same port at all addresses. */
 static int check_ports(const struct subject *s, const struct berth_port *at, size_t len)
 {
     TRY(check_len(s, "ports", len));
@@ -269,7 +269,7 @@ static int check_overcommit(const struct subject *s, const struct berth_node *n)
     return 0;
 }
 
-/* What is not there cannot be used up. */
+/* Checks that the node has the resources it reports as consumed. */
 static int check_consumed(const struct subject *s, const struct berth_node *n)
 {
     for (size_t i = 0; i < n->consumed_len; i++) {

@@ -1,5 +1,6 @@
-/* describe_test.c - every rule of descriptions: what breaks it is refused by name and changes nothing, what is exactly
- * allowed passes. */
+/* describe_test.c - every rule of descriptions: a violation is refused by name and changes nothing, and a value exactly
+ * at the limit passes.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +29,7 @@ static int fill_texts(void **state)
     return 0;
 }
 
-/* The refusal names the object and says `part`. */
+/* Checks that the error names the object and contains `part`. */
 static void refused(int rc, const struct berth_err *err, const char *who, const char *part)
 {
     if (rc != -EINVAL || err->code != EINVAL)
@@ -252,7 +253,7 @@ static void lists_have_a_limit(void **state)
 
 /* ---- resources -------------------------------------------------------------------------------------------------- */
 
-/* With cpu, memory and pods there are exactly as many names as are allowed. */
+/* With cpu, memory and pods this is exactly the maximum number of names. */
 static struct scene full_of_resources(void)
 {
     struct scene s = scene_new();
@@ -279,7 +280,7 @@ static void resource_names_have_a_limit(void **state)
     scene_cleanup(&s);
 }
 
-/* Names come in by other fields as well. */
+/* Other fields introduce names as well. */
 static void resource_names_have_a_limit_everywhere(void **state)
 {
     (void)state;
@@ -346,7 +347,7 @@ static void volumes(void **state)
     struct scene s = scene_new();
     char driver[BERTH_NAME_MAX - 6 + 1];
     memset(driver, 'd', sizeof driver);
-    driver[sizeof driver - 1] = '\0'; /* one too long with its prefix */
+    driver[sizeof driver - 1] = '\0'; /* one byte too long with its prefix */
     struct berth_volume v = {.id = "disk", .driver = driver};
     refused(berth_volume_put(s.c, &v, &s.err), &s.err, "volume \"disk\"", "too long");
     driver[sizeof driver - 2] = '\0';
@@ -580,7 +581,7 @@ static void instance_fields(void **state)
         "node");
 }
 
-/* Places for volumes are a matter of nodes and volumes alone. */
+/* Volume attachments occur only in nodes and volumes. */
 static void attach_places_are_not_asked_for(void **state)
 {
     (void)state;

@@ -1,5 +1,7 @@
-/* Every table of a cluster that a description can grow, to its bound or over several of its doublings; then one more than the bound. A table
- * moves when it grows: a stale address shows under the sanitizers, and under valgrind in a release build (tests/daemon/growth_check.sh). */
+/* growth_test.c - grows every table of a cluster that a description can grow, to its limit or through several
+ * doublings, then one entry beyond the limit. A table moves when it grows: a stale address shows under the sanitizers,
+ * and under valgrind in a release build (tests/daemon/growth_check.sh).
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +15,7 @@
 #include "core/plan/policy.h"
 #include "core/scene/scene_test.h"
 
-enum { MANY = 3 * PAGE_LEN + 7 }; /* of what has no bound: several pages, and several doublings of a vector */
+enum { MANY = 3 * PAGE_LEN + 7 }; /* for tables without a limit: several pages, and several doublings of a vector */
 
 static char names[BERTH_LIST_MAX + 1][8]; /* "x0", "x1", ... */
 
@@ -32,16 +34,16 @@ static void refused(struct scene *s, int rc, const char *part)
         fail_msg("%s: no '%s'", s->err.text, part);
 }
 
-/* Nothing that was told before is lost, and a plan can be made. */
+/* Checks that nothing put before is lost and that a plan can be made. */
 static void settle(struct scene *s)
 {
     scene_audit(s);
     scene_plan(s);
 }
 
-/* ---- resources ---------------------------------------------------------------------------------------------------- */
+/* ---- resources -------------------------------------------------------------------------------------------------- */
 
-/* Each way in which the i-th name comes into the table. */
+/* The ways in which the i-th name gets into the table. */
 static int by_definition(struct scene *s, size_t i)
 {
     return berth_resource_put(s->c, &(struct berth_resource){names[i], BERTH_CUMULATIVE, 1}, &s->err);
@@ -120,7 +122,7 @@ static void resources_grow_to_their_bound(void **state)
     }
 }
 
-/* All ways in turn, on the same cluster, with plans in between. */
+/* All ways one after another on one cluster, with plans in between. */
 static void resources_grow_while_plans_are_made(void **state)
 {
     (void)state;
@@ -138,7 +140,7 @@ static void resources_grow_while_plans_are_made(void **state)
     scene_cleanup(&s);
 }
 
-/* ---- tables without a bound --------------------------------------------------------------------------------------- */
+/* ---- tables without a limit ------------------------------------------------------------------------------------- */
 
 static void nodes_workloads_and_instances_grow(void **state)
 {
@@ -213,7 +215,7 @@ static void quotas_budgets_volumes_and_facts_grow(void **state)
     scene_cleanup(&s);
 }
 
-/* ---- lists of one description -------------------------------------------------------------------------------------- */
+/* ---- lists of one description ----------------------------------------------------------------------------------- */
 
 static void lists_of_a_node_grow_to_their_bound(void **state)
 {
@@ -263,7 +265,7 @@ static void quotas_of_a_workload_grow_to_their_bound(void **state)
     const char *of[QUOTAS_MAX + 1];
     scene_node(&s, "n", 1000, 1000);
     for (size_t tree = 0; tree < ROWS(of); tree++)
-        for (size_t depth = 0; depth <= QUOTA_DEPTH_MAX; depth++) { /* the last is one too deep */
+        for (size_t depth = 0; depth <= QUOTA_DEPTH_MAX; depth++) { /* the last one is too deep */
             struct berth_amount limits[] = {
                 {"cpu", 1000}
             };
@@ -286,7 +288,7 @@ static void quotas_of_a_workload_grow_to_their_bound(void **state)
     scene_cleanup(&s);
 }
 
-/* ---- a policy ------------------------------------------------------------------------------------------------------ */
+/* ---- a policy --------------------------------------------------------------------------------------------------- */
 
 static void lists_of_a_policy_grow_to_their_bound(void **state)
 {

@@ -1,4 +1,4 @@
-/* instances.c - putting and removing instances, and what they hold. */
+/* instances.c - adds, changes and removes instances and what they hold. */
 #include <assert.h>
 #include <errno.h>
 
@@ -45,7 +45,7 @@ static void device_add(struct device_book *d, enum berth_state state, int32_t mi
     }
 }
 
-/* Adds what the instance holds to the books of its node, or takes it off (sign -1). */
+/* Adds what the instance holds to the books of its node (sign 1), or subtracts it (sign -1). */
 static void books_change(struct berth_cluster *c, const struct instance *i, int sign)
 {
     if (i->state == BERTH_ENDED)
@@ -62,7 +62,7 @@ static void books_change(struct berth_cluster *c, const struct instance *i, int 
     c->replacing += (i->replaces ? 1u : 0u) * (unsigned)sign;
 }
 
-/* What an instance says it uses of cpu and memory is kept as sums of its node. */
+/* Updates the node's sums of the cpu and memory use that instances report. */
 static void use_change(struct berth_cluster *c, const struct instance *i, int sign)
 {
     static const uint32_t resources[USES] = {[USE_CPU] = RESOURCE_CPU, [USE_MEMORY] = RESOURCE_MEMORY};
@@ -88,7 +88,7 @@ static void use_change(struct berth_cluster *c, const struct instance *i, int si
 
 static void counts_change(struct berth_cluster *c, const struct instance *i, int sign)
 {
-    bool ends = i->state == BERTH_ENDED; /* what is done is no longer asked for */
+    bool ends = i->state == BERTH_ENDED; /* a finished task is no longer requested */
     if (ends)
         quota_ask(c, i->workload.v, -1);
     workload_count(pages_edit(&c->workloads, i->workload.v), i, sign);
@@ -97,8 +97,8 @@ static void counts_change(struct berth_cluster *c, const struct instance *i, int
     quota_count(c, i, sign);
 }
 
-/* A volume is attached to a node once, however many instances use it there: the first to come and the last to go count.
- * Called with the holds of the instance itself in place. */
+/* Updates volume attachments. A volume is attached to a node once, however many instances use it there: only the first
+ * instance to come and the last to go count. The instance's own holds must be in place. */
 static void attach_change(struct berth_cluster *c, uint32_t slot, int sign)
 {
     const struct instance *i = cluster_instance(c, slot);
@@ -281,7 +281,7 @@ void instance_set_state(struct berth_cluster *c, uint32_t slot, enum berth_state
     cluster_settle(c, i->workload.v);
 }
 
-/* The books must be able to hold it, however far over its capacity the node is. */
+/* Checks that the node's books cannot overflow, however far over its capacity the node is. */
 static int check_sums(const struct berth_cluster *c, const struct instance *i, struct berth_err *err)
 {
     const struct class *k = cluster_class(c, i->class);
@@ -306,7 +306,8 @@ static int check_uses(const struct berth_cluster *c, const struct berth_instance
     return 0;
 }
 
-/* Held by what will be there at the same time? A reserved instance comes when the stopping ones have gone. */
+/* Returns whether instances in these states hold a port or GPU at the same time. A reserved instance starts after the
+ * stopping ones are gone. */
 static bool clash(enum berth_state a, enum berth_state b)
 {
     if (a == BERTH_ENDED || b == BERTH_ENDED)
@@ -315,7 +316,7 @@ static bool clash(enum berth_state a, enum berth_state b)
     return !promise;
 }
 
-/* A hold that would be in the way of the port; NULL: none. */
+/* Returns a hold that conflicts with the port; NULL: none. */
 static const struct hold *port_clash(const struct berth_cluster *c, uint32_t port, const struct instance *i)
 {
     const struct hold *h;
@@ -407,7 +408,7 @@ int berth_instance_put(struct berth_cluster *c, const struct berth_instance *fro
     }
     if (old != NONE)
         instance_drop(c, old);
-    /* The drop may have taken the last trace of a workload that is gone. */
+    /* The drop may have freed the slot of a removed workload with no other instances. */
     if (!cluster_workload(c, workload)->live)
         change.record.workload.v = workload_ghost(c, from->workload);
     (void)instance_add(c, &change);

@@ -1,4 +1,4 @@
-/* instances_test.c - instances come, change and go; nothing is held twice; what is refused changes nothing. */
+/* instances_test.c - instances are added, changed and removed; nothing is held twice; refused puts change nothing. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@ static int put(struct scene *s, struct berth_instance i)
     return berth_instance_put(s->c, &i, &s->err);
 }
 
-/* Two nodes with two GPUs; workloads for a port, a GPU and half of one. */
+/* Two nodes with two GPUs; workloads that request a port, a GPU and half a GPU. */
 static struct scene stage(void)
 {
     struct scene s = scene_new();
@@ -68,7 +68,7 @@ static void removing(void **state)
     scene_cleanup(&s);
 }
 
-/* Who may stand beside whom on one port: states of the first and of the second. */
+/* Which states of two instances are compatible on one port. */
 static void a_port_has_one_holder(void **state)
 {
     static const struct {
@@ -154,12 +154,13 @@ static void a_gpu_is_not_held_twice(void **state)
     scene_audit(&s);
     assert_int_equal(
         put(&s, (struct berth_instance){.id = 1, .workload = "gpu", .node = "a", .gpus = 1, .state = BERTH_RUNNING}),
-        -EBUSY); /* it has been promised to another */
+        -EBUSY); /* reserved for another instance */
     scene_audit(&s);
     scene_cleanup(&s);
 }
 
-/* What others have placed is accounted for, whatever it clashes with; what we place is not excused by that. */
+/* Instances placed by others are accounted for whatever they conflict with; instances placed by Berth are still
+ * refused. */
 static void what_is_found_may_clash(void **state)
 {
     (void)state;
@@ -181,7 +182,7 @@ static void what_is_found_may_clash(void **state)
         -EBUSY);
     struct berth_shape shape = {PORT(80), .node = "a"};
     scene_put(&s, (struct berth_workload){.id = "one-more", .replicas = 1, .shape = shape});
-    for (int round = 0; round < 2; round++) { /* with both there, and with one of them gone */
+    for (int round = 0; round < 2; round++) { /* with both instances, and with one of them removed */
         scene_plan(&s);
         for (size_t i = 0; i < berth_plan_actions(s.p); i++) {
             struct berth_action a = berth_plan_action(s.p, i);
@@ -202,10 +203,10 @@ static void what_is_refused_changes_nothing(void **state)
     scene_must(&s, put(&s, (struct berth_instance){.id = 2, .workload = "port", .node = "b", .state = BERTH_RUNNING}));
     scene_plan(&s);
     uint64_t before = berth_plan_hash(s.p);
-    /* It would move onto the port of the other. */
+    /* Would move to the port of the other instance. */
     assert_int_equal(put(&s, (struct berth_instance){.id = 2, .workload = "port", .node = "a", .state = BERTH_RUNNING}),
                      -EBUSY);
-    /* A workload that is not known leaves no trace. */
+    /* A refused instance of an unknown workload leaves nothing behind. */
     struct berth_shape shape = {PORT(80)};
     assert_int_equal(put(&s,
                          (struct berth_instance){
@@ -252,11 +253,11 @@ static void an_instance_keeps_the_shape_it_was_placed_with(void **state)
     scene_see(&s, "");
     assert_int_equal(scene_reason(&s, "web", "short").nodes, 1);
     scene_must(&s, put(&s, (struct berth_instance){.id = 1, .workload = "web", .node = "a", .state = BERTH_RUNNING}));
-    scene_see(&s, ""); /* a report changes nothing of what it holds */
+    scene_see(&s, ""); /* a report does not change what the instance holds */
     scene_cleanup(&s);
 }
 
-/* Even when it is the last trace of its workload. */
+/* Even if it is the last object that names its workload. */
 static void an_instance_of_a_removed_workload_keeps_what_it_holds(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* names.c - the words for the numbers of berth.h. */
+/* names.c - names of the enum values of berth.h. */
 #include "berth.h"
 
 static const char *name_at(const char *const *names, size_t len, unsigned i)
@@ -29,7 +29,7 @@ const char *berth_cause_name(enum berth_cause cause)
     return NAME(names, cause);
 }
 
-/* The phase in the low byte, so that a value without a cause is a phase alone. */
+/* The phase is in the low byte, so a value without a cause equals the phase. */
 enum { CAUSE_SHIFT = 8, PHASE_MASK = 0xff };
 
 int64_t berth_migration_value(enum berth_migration_phase phase, enum berth_cause cause)

@@ -1,4 +1,4 @@
-/* names_test.c - every value has a word, no two the same, and what is no value has a question mark. */
+/* names_test.c - every enum value has a unique name; other values have "?". */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 enum { WORDS_MAX = 32 };
 
-/* `name` of the first `len` values; the next one is no value. */
+/* Checks `name` for the first `len` values; the next value is invalid. */
 static void words_are_unique(const char *(*name)(unsigned), unsigned len)
 {
     const char *seen[WORDS_MAX];

@@ -1,4 +1,4 @@
-/* nodes.c - putting and removing nodes. */
+/* nodes.c - adds, changes and removes nodes. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -25,7 +25,7 @@ void node_body_unref(struct node_body *b)
         mem_free(b);
 }
 
-/* ---- the body, one block ---------------------------------------------------------------------------------------- */
+/* ---- the node body, one block of memory ------------------------------------------------------------------------- */
 
 static size_t body_size(const struct berth_node *n, size_t ports)
 {
@@ -98,7 +98,7 @@ static void fill_lists(struct berth_cluster *c, const struct berth_node *n, stru
         const struct image image = {.name = intern_put(&c->names, n->images[i].name),
                                     .size_bytes = n->images[i].size_bytes};
         size_t at = i;
-        for (; at > 0 && images[at - 1].name > image.name; at--) /* for finding: image_locality.c */
+        for (; at > 0 && images[at - 1].name > image.name; at--) /* sorted for image_locality.c */
             images[at] = images[at - 1];
         images[at] = image;
     }
@@ -134,7 +134,8 @@ static struct node_body *body_new(struct berth_cluster *c, const struct berth_no
     b->arch = intern_put(&c->names, n->arch);
     b->rank = n->rank;
     b->page_size_bytes = n->page_size_bytes;
-    /* The lists are numbers only; lengths and scalars go in by hand, pointers stay out. */
+    /* The lists contain only numbers and are hashed as bytes; lengths and scalars are listed here, pointers are left
+     * out. */
     uint64_t scalars[] = {b->id,         b->zone,          b->rank,       (uint64_t)b->page_size_bytes,
                           b->rack,       b->domain,        b->arch,       b->labels.len,
                           b->taints_len, b->runtimes.len,  b->images_len, b->devices_len,
@@ -157,7 +158,7 @@ sym cluster_gpu_kind_put(struct berth_cluster *c, const char *model)
     return intern_put(&c->names, folded);
 }
 
-/* Adds the GPUs of a node to the counts, or takes them off (sign -1). There are few models. */
+/* Adds the GPUs of a node to the counts (sign 1), or subtracts them (sign -1). There are few models. */
 static void gpus_count(struct berth_cluster *c, const struct node_body *b, int sign)
 {
     for (uint32_t d = 0; d < b->devices_len; d++) {
@@ -178,9 +179,9 @@ const char *berth_gpu_model_at(const struct berth_cluster *c, size_t i)
     return NULL;
 }
 
-/* ---- what agents say -------------------------------------------------------------------------------------------- */
+/* ---- reported use ----------------------------------------------------------------------------------------------- */
 
-/* When consumption of it began to count. */
+/* Returns when the consumption period of the resource began. */
 static int64_t consumed_since_ns(const struct berth_node *n, const char *resource)
 {
     for (size_t i = 0; i < n->consumed_begun_len; i++)
@@ -199,7 +200,7 @@ static struct node_use *use_new(struct berth_cluster *c, const struct berth_node
         use->at[use->consumed_len++] =
             (struct node_amount){cluster_resource_put(c, n->consumed[i].resource), n->consumed[i].amount,
                                  consumed_since_ns(n, n->consumed[i].resource)};
-    for (size_t i = 0; i < n->used_len; i++) { /* an agent gives no names to resources */
+    for (size_t i = 0; i < n->used_len; i++) { /* agents report only built-in resources */
         bool cpu = strcmp(n->used[i].resource, "cpu") == 0, memory = strcmp(n->used[i].resource, "memory") == 0;
         if (cpu || memory)
             use->at[use->consumed_len + use->used_len++] =
@@ -249,7 +250,7 @@ static uint64_t held_devices(const struct berth_cluster *c, const struct node *n
     return held;
 }
 
-/* The instance that holds a port on the node; 0: none but what was found there. */
+/* Returns the id of the instance that holds a port on the node; 0: none, except instances put as found. */
 static uint64_t port_holder(const struct berth_cluster *c, uint32_t port, uint32_t node)
 {
     const struct hold *h;
@@ -262,7 +263,8 @@ static uint64_t port_holder(const struct berth_cluster *c, uint32_t port, uint32
     return 0;
 }
 
-/* Devices keep their books by place; more may come, and those not held may go. */
+/* Replaces the body of a node. Device books keep their index; devices may be added, and devices that are not held may
+ * be removed. */
 static int node_replace(struct berth_cluster *c, uint32_t slot, const struct berth_node *from, struct berth_err *err)
 {
     const struct node *old = cluster_node(c, slot);

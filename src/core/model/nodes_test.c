@@ -1,4 +1,4 @@
-/* nodes_test.c - nodes come, change and go; what is refused changes nothing. */
+/* nodes_test.c - nodes are added, changed and removed; refused puts change nothing. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -118,7 +118,7 @@ static void a_gpu_that_is_held_cannot_go(void **state)
     scene_cleanup(&s);
 }
 
-/* Of a GPU that is held wholly, the memory may be told anew. */
+/* The reported memory of a GPU that is held wholly may change. */
 static void gpu_memory_may_change_while_it_is_held(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void gpu_memory_may_change_while_it_is_held(void **state)
         .gpu = {.count = 1, .milli = 100, .memory_bytes = 20}
     };
     scene_put(&s, (struct berth_workload){.id = "share", .replicas = 2, .shape = share});
-    scene_step(&s, "place share/0 a pending"); /* two of 20 are more than 30 */
+    scene_step(&s, "place share/0 a pending"); /* two shares of 20 exceed 30 */
     scene_cleanup(&s);
 }
 
@@ -150,7 +150,7 @@ static void shrinking_makes_a_node_over(void **state)
     scene_node(&s, "a", 500, 1000);
     assert_int_equal(berth_over(s.c), 1);
     scene_audit(&s);
-    scene_see(&s, "place small/0 b pending"); /* and nothing is stopped for it */
+    scene_see(&s, "place small/0 b pending"); /* nothing is stopped for it */
     scene_node(&s, "a", 600, 1000);
     assert_int_equal(berth_over(s.c), 0);
     scene_cleanup(&s);
@@ -224,7 +224,7 @@ static void nodes_at_random(void **state)
     scene_cleanup(&s);
 }
 
-/* Reports come often, and sorting the nodes is expensive. */
+/* Use reports are frequent and sorting the nodes is expensive. */
 static void what_is_used_leaves_the_layout_alone(void **state)
 {
     (void)state;

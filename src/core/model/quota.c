@@ -1,4 +1,4 @@
-/* quota.c - quotas and their books: what all work of a user, a group or a queue holds and asks for. */
+/* quota.c - quotas and their books: what all workloads of a user, a group or a queue hold and request. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -36,7 +36,7 @@ uint32_t cluster_quota_named(struct berth_cluster *c, const char *id)
     return (uint32_t)c->quotas.len - 1;
 }
 
-/* ---- who counts where ------------------------------------------------------------------------------------------- */
+/* ---- books of a quota ------------------------------------------------------------------------------------------- */
 
 uint32_t quota_chains(const struct quota *quotas, const struct claim *t, uint32_t ret[static QUOTA_CHAIN_MAX])
 {
@@ -70,7 +70,7 @@ static struct quota_book *book_of(struct quota *q, uint32_t resource)
     return &q->books.at[q->books.len - 1];
 }
 
-/* How many instances of the workload have not ended; none is looked at once there are `most`. */
+/* Returns how many instances of the workload have not ended; counts up to `most`. */
 static uint32_t there(const struct berth_cluster *c, uint32_t workload, uint32_t most)
 {
     uint32_t n = 0;
@@ -80,7 +80,7 @@ static uint32_t there(const struct berth_cluster *c, uint32_t workload, uint32_t
     return n;
 }
 
-/* The instance whose pod it takes over, if that is there; else NULL. */
+/* Returns the instance that `i` replaces, if it has not ended; else NULL. */
 static const struct instance *old_of(const struct berth_cluster *c, const struct instance *i)
 {
     uint32_t slot = i->replaces ? cluster_instance_find(c, i->replaces) : NONE;
@@ -105,7 +105,7 @@ void quota_books_add(const struct berth_cluster *c, struct quota *quotas, const 
         }
 }
 
-/* The same of an instance in the cluster, whose workload has a claim. */
+/* The same for an instance in the cluster whose workload has a claim. */
 static void chain_add(const struct berth_cluster *c, struct quota *quotas, const struct instance *i,
                       const struct instance *old, int sign)
 {
@@ -120,7 +120,8 @@ static bool follows(const void *ctx, uint32_t value, const void *key)
     return cluster_instance(ctx, value)->replaces == *(const uint64_t *)key;
 }
 
-/* Those that take over from it count for less while it is there (sign 1), else for all they need. */
+/* Updates the counts of an instance's replacements: they count only what exceeds the instance while it exists (sign 1),
+ * else everything. */
 static void followers_change(struct berth_cluster *c, const struct instance *i, int sign)
 {
     if (map_find(&c->followers, hash_u64(i->id), follows, c, &i->id) == MAP_NONE)
@@ -143,7 +144,8 @@ void quota_books_add_job(struct quota *quotas, const struct claim *t, int sign)
     }
 }
 
-/* Called while the instance is in the chain of its workload: the first to come and the last to go make the job. */
+/* Called while the instance is in the chain of its workload. The first instance of a workload adds the job, the last
+ * one removes it. */
 void quota_count(struct berth_cluster *c, const struct instance *i, int sign)
 {
     const struct claim *t = cluster_claim(c, i->workload.v);
@@ -166,7 +168,7 @@ void quota_hold(struct berth_cluster *c, uint32_t workload, int sign)
         quota_books_add_job(c->quotas.at, t, sign);
 }
 
-/* What is admitted: all pods of it that have not ended. */
+/* Updates the admitted amounts: all pods of the workload that have not ended. */
 static void chain_ask(struct quota *quotas, const struct claim *t, const struct workload *w, const struct class *k,
                       int sign)
 {
@@ -190,7 +192,7 @@ void quota_ask(struct berth_cluster *c, uint32_t workload, int sign)
         chain_ask(c->quotas.at, t, w, cluster_class(c, w->class), sign);
 }
 
-/* Everything of every quota, from the workloads and instances. */
+/* Recomputes all books of all quotas from the workloads and instances. */
 static void recount(const struct berth_cluster *c, struct quota *into)
 {
     for (uint32_t word = 0; word < c->accounted.len; word++)
@@ -264,7 +266,7 @@ struct quota_terms *quota_terms_copy(const struct quota_terms *from)
     return t;
 }
 
-/* Would `parent` make it its own ancestor, or the tree too deep? */
+/* Checks that `parent` does not make the quota its own ancestor or the tree too deep. */
 static int check_parent(const struct berth_cluster *c, const struct berth_quota *from, uint32_t *ret_depth,
                         struct berth_err *err)
 {
@@ -276,7 +278,7 @@ static int check_parent(const struct berth_cluster *c, const struct berth_quota 
     return 0;
 }
 
-/* The longest way down from it. */
+/* Returns the height of the subtree below the quota. */
 static uint32_t height(const struct berth_cluster *c, uint32_t slot)
 {
     uint32_t most = 0;
@@ -301,7 +303,7 @@ static bool guarantees(const struct quota *q)
     return q->weighted || (q->terms && q->terms->guarantees_len);
 }
 
-/* What moves in the tree takes its counts along: taken off with the old parents, put on with the new. */
+/* Recomputes all books after a quota got another parent. */
 static void books_redo(struct berth_cluster *c)
 {
     c->quota_moves++;
@@ -377,14 +379,14 @@ void quotas_done(struct berth_cluster *c)
     pages_done(&c->claims);
 }
 
-/* ---- looking ----------------------------------------------------------------------------------------------------- */
+/* ---- comparison ------------------------------------------------------------------------------------------------- */
 
 bool quota_books_differ(const struct quota *a, struct quota *b)
 {
     for (size_t i = 0; i < a->books.len; i++) {
         const struct quota_book *x = &a->books.at[i];
         const struct quota_book *y = book_of(b, x->resource);
-        /* vectors: a and b are different quotas */
+        /* book_of may grow b's vector; a and b are different quotas, so x stays valid */
         if (x->active != y->active || x->later != y->later || x->asked != y->asked)
             return true;
     }

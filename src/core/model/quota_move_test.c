@@ -1,4 +1,4 @@
-/* quota_move_test.c - what pods that move count for, in the books of quotas and in plans. */
+/* quota_move_test.c - what migrating pods count for, in the books of quotas and in plans. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #define CORES(field, amount) LIST(field, struct berth_amount, {"cpu", amount})
 
-enum { NO = 0 }; /* as a size: there is none */
+enum { NO = 0 }; /* as a size: no such instance */
 
 static const char *const ann[] = {"user/ann"}, *const bob[] = {"user/bob"};
 
@@ -71,14 +71,14 @@ static void put_sized(struct scene *s, uint64_t id, const char *node, enum berth
     scene_audit(s);
 }
 
-/* One pod with an old instance (7) and a new one (8) that takes over from it, put in either order. */
+/* One pod with an old instance (7) and a replacement (8), put in either order. */
 static void a_pod_that_moves_counts_once(void **state)
 {
     static const struct {
         const char *what;
         enum berth_state old, new;
         int64_t old_cores, new_cores;
-        int64_t now, later; /* cores held at once, and once all stops are done */
+        int64_t now, later; /* cores held now, and once all stops are done */
     } rows[] = {
         {"on its way",              BERTH_RUNNING,  BERTH_STARTING, 2,  2,  2, 2},
         {"to a place in time",      BERTH_RUNNING,  BERTH_RESERVED, 2,  2,  2, 2},
@@ -112,7 +112,7 @@ static void a_pod_that_moves_counts_once(void **state)
         if (held(&s, "cpu") != rows[row].now * 1000 || held_later(&s) != rows[row].later * 1000)
             fail_msg("%s: %lld now, %lld later", rows[row].what, (long long)held(&s, "cpu"), (long long)held_later(&s));
         assert_int_equal(held(&s, "jobs"), 1);
-        /* What is told again counts the same, and nothing is left when all has gone. */
+        /* Putting them again changes nothing, and nothing is left once both are removed. */
         put_sized(&s, 7, "a", rows[row].old, rows[row].old_cores, 0);
         put_sized(&s, 8, "b", rows[row].new, rows[row].new_cores, 7);
         assert_int_equal(held(&s, "cpu"), rows[row].now * 1000);
@@ -123,7 +123,7 @@ static void a_pod_that_moves_counts_once(void **state)
     }
 }
 
-/* The books are those of a recomputation, whatever is put and removed, in whatever order. */
+/* The books equal a recomputation after any sequence of puts and removals. */
 static void the_books_are_right_whatever_comes(void **state)
 {
     static const enum berth_state states[] = {BERTH_RESERVED, BERTH_ASSIGNED, BERTH_STARTING,
@@ -148,7 +148,7 @@ static void the_books_are_right_whatever_comes(void **state)
     }
 }
 
-/* A service of two cores, of which one pod has moved, is at its limit as before. */
+/* A service of two cores with one migrated pod is at its limit as before. */
 static void what_has_moved_counts(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
@@ -165,7 +165,7 @@ static void what_has_moved_counts(void **state)
     scene_report(&s, 2, BERTH_RUNNING, true);
     scene_step(&s, "stop web/0 a moved #1");
     assert_int_equal(held_later(&s), 1000);
-    scene_put(&s, service("more", 1, ann, one_core)); /* of jobs there is one already */
+    scene_put(&s, service("more", 1, ann, one_core)); /* the limit of one job is reached */
     scene_see(&s, "");
     scene_gone(&s, 1);
     scene_see(&s, "");
@@ -176,7 +176,7 @@ static void what_has_moved_counts(void **state)
     scene_step(&s, "place more/0 b pending");
 }
 
-/* That the old one stops makes no room for others: the new one is counted then. */
+/* Stopping the old instance frees nothing for others: the new one counts from then on. */
 static void the_end_of_a_move_frees_nothing(void **state)
 {
     for (int limited = 0; limited < 2; limited++) {
@@ -194,7 +194,7 @@ static void the_end_of_a_move_frees_nothing(void **state)
     }
 }
 
-/* Both pods were placed with two cores and are to have three: there is room for one of them. */
+/* Both pods were placed with two cores and now request three: there is room to grow one of them. */
 static void a_move_to_more_needs_room_for_it(void **state)
 {
     static const struct berth_amount two[] =
@@ -232,7 +232,8 @@ static void a_move_to_more_needs_room_for_it(void **state)
     assert_int_equal(held(&s, "cpu"), 6000);
 }
 
-/* What a pod has by right it has after a move, too: nobody else borrows it for good, and it is not by right twice. */
+/* A guaranteed pod stays guaranteed after a migration: nobody keeps its borrowed share, and it is not guaranteed
+ * twice. */
 static void what_has_moved_is_by_right(void **state)
 {
     for (int moved = 0; moved < 2; moved++) {

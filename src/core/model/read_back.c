@@ -1,4 +1,4 @@
-/* read_back.c - reading back what a cluster was told. */
+/* read_back.c - functions that return what was put into a cluster. */
 #include <string.h>
 
 #include "core/model/cluster.h"

@@ -1,4 +1,4 @@
-/* read_back_test.c - what can be read back of a cluster: what nodes have and what is held of it. */
+/* read_back_test.c - reading a cluster: capacities of nodes and held amounts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +56,7 @@ static void use_of_nodes(void **state)
         const char *resource;
         int64_t there, held;
     } rows[] = {
-        {"cpu",     8000, 3000}, /* over-commit apart; what stops still holds, what has ended does not */
+        {"cpu",     8000, 3000}, /* without over-commit; stopping instances hold resources, ended ones do not */
         {"memory",  4096, 0   },
         {"gpu",     2000, 500 },
         {"nothing", 0,    0   },

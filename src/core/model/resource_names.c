@@ -29,13 +29,13 @@ void resource_names_of_volume(struct berth_cluster *c, const struct berth_volume
     (void)cluster_resource_put(c, attach);
 }
 
-/* A quota also counts "gpu" and "jobs", which are no resources of nodes. */
+/* A quota also limits "gpu" and "jobs", which are no resources of nodes. */
 static bool is_resource(const char *name)
 {
     return strcmp(name, "gpu") != 0 && strcmp(name, "jobs") != 0;
 }
 
-/* The n-th name of a quota; NULL after the last. */
+/* Returns the n-th resource name of a quota; NULL after the last. */
 static const char *quota_name(const struct berth_quota *q, size_t n)
 {
     const struct {

@@ -1,4 +1,4 @@
-/* shape.c - from descriptions to pooled classes. */
+/* shape.c - turns descriptions into pooled classes. */
 #include "core/model/shape.h"
 
 #include <assert.h>
@@ -130,8 +130,8 @@ bool term_holds(const struct intern *names, const struct term *term, struct labe
 
 /* ---- building --------------------------------------------------------------------------------------------------- */
 
-/* A maker writes the key of what it builds into `key` and its lists into the arena. Lists are built before it is known
- * whether the object is new; class_put gives them back when nothing was. */
+/* A maker writes the key of an object into `key` and its lists into the arena. Lists are built before it is known
+ * whether the object is new; class_put rewinds the arena when nothing was added. */
 struct maker {
     struct berth_cluster *c;
     struct arena *arena;
@@ -224,7 +224,7 @@ static struct gpu_need make_gpu(struct maker *m, const struct berth_gpu_need *fr
     return gpu;
 }
 
-/* The huge-page size asked for: 0 none, -1 several. */
+/* Returns the page size of the requested huge pages: 0 none, -1 several. */
 static int64_t page_size(const struct berth_cluster *c, const struct need *needs, uint32_t len)
 {
     int64_t size = 0;
@@ -261,7 +261,7 @@ static struct taste_ix make_taste(struct maker *m, const struct berth_shape *sha
     return (struct taste_ix){pool_put(&m->c->shapes.tastes, m->arena, key_done(m), &t, sizeof t, &m->added)};
 }
 
-/* The values of the first `in` condition: whatever is selected has one of these labels. */
+/* Sets the anchors: the values of the first `in` condition. Every selected workload has one of these labels. */
 static void make_anchors(struct maker *m, struct tie *tie)
 {
     for (uint32_t i = 0; i < tie->select.exprs_len; i++) {
@@ -270,7 +270,7 @@ static void make_anchors(struct maker *m, struct tie *tie)
             continue;
         uint32_t *at = ARENA_ARRAY(m->arena, uint32_t, e->values.len);
         for (uint32_t v = 0; v < e->values.len; v++) {
-            bool again = false; /* each pod is counted once */
+            bool again = false; /* so that each pod is counted once */
             for (uint32_t x = 0; x < v; x++)
                 again |= e->values.at[x] == e->values.at[v];
             if (!again)
@@ -310,7 +310,7 @@ struct tie_ix budget_tie_put(struct berth_cluster *c, const struct berth_term *s
     return ix;
 }
 
-/* What is required twice is required once: whoever has the tie counts once for others. */
+/* Adds a constraint unless the same required one is present already, so that it counts once. */
 static uint32_t tie_add(struct maker *m, struct tie_ix *ties, uint32_t len, struct tie_ix tie)
 {
     const struct pooled *pooled = pages_at(&m->c->shapes.ties.items, tie.v);

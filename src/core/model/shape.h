@@ -1,11 +1,11 @@
-/* shape.h - what a pod asks of a node, in the form that filters and scores read.
+/* shape.h - what a pod requires of a node, in the form that filters and scores read.
  *
- * Descriptions of equal content become one `struct class`: pods of a class are planned together. Three parts of a class
- * are pooled on their own, because far fewer of them differ than classes do: `rules` (what of a node's fixed
- * properties is required: one mask per plan), `taste` (what of them is preferred: one column per plan) and `tie` (how its
- * pods stand to other pods). Everything here is immutable and lives as long as its cluster.
+ * Equal descriptions become one `struct class`; pods of a class are planned together. Three parts of a class are pooled
+ * separately, because far fewer of them differ than classes do: `rules` (constraints on fixed node properties: one mask
+ * per plan), `taste` (preferences among them: one column per plan) and `tie` (topology constraints between pods).
+ * Everything here is immutable and lives as long as its cluster.
  *
- * To add a field: here, in shape.c (key and object), and in describe.c (its rules).
+ * To add a field: here, in shape.c (key and object), and in describe.c (its validation).
  */
 #pragma once
 
@@ -69,10 +69,10 @@ struct tolerations {
 struct gpu_need {
     uint32_t count, milli; /* of each device; milli is BERTH_GPU_MILLI for whole ones */
     int64_t memory_bytes;
-    struct syms models, kinds; /* as written; in capitals, as devices are matched */
+    struct syms models, kinds; /* as written; in upper case, for matching devices */
 };
 
-/* What is booked of a device's memory: of one that is held wholly, nothing needs to be. */
+/* Returns the device memory to book. A device that is held wholly needs no booking. */
 static inline int64_t gpu_memory_held(const struct gpu_need *need)
 {
     return need->milli < BERTH_GPU_MILLI ? need->memory_bytes : 0;
@@ -84,7 +84,7 @@ struct rules {
     struct terms require;
     struct tolerations tolerations;
     struct gpu_need gpu;
-    int64_t page_size_bytes; /* of the huge pages asked for; 0: none, -1: several sizes */
+    int64_t page_size_bytes; /* page size of the huge pages requested; 0: none, -1: several sizes */
 };
 
 struct taste {
@@ -92,7 +92,7 @@ struct taste {
     struct tolerations tolerations;
     struct syms images;
     sym near_zone;
-    sym profile; /* 0: that of the policy */
+    sym profile; /* 0: the policy's own profile */
 };
 
 enum tie_kind { TIE_SPREAD, TIE_NEAR, TIE_APART, TIE_BUDGET };
@@ -104,10 +104,11 @@ struct tie {
     int32_t weight;                 /* 0: required */
     uint32_t max_skew, min_domains; /* of a spread */
     enum berth_spread_nodes nodes;
-    /* Label pairs of which every selected workload has one; empty: none can be named, all label sets are searched. */
+    /* Label pairs of which every selected workload has at least one. Empty: there are no such pairs, and all label sets
+     * are searched. */
     const uint32_t *anchors;
     uint32_t anchors_len;
-    uint32_t next_apart; /* among required `apart` ties with the same first anchor */
+    uint32_t next_apart; /* next required `apart` constraint with the same first anchor */
 };
 
 struct limit {
@@ -132,7 +133,7 @@ struct class {
     bool adjustable; /* some limit may be raised */
 };
 
-/* How much of a resource one pod asks for. */
+/* Returns how much of a resource one pod requests. */
 static inline int64_t class_need(const struct class *k, uint32_t resource)
 {
     for (uint32_t i = 0; i < k->needs_len; i++)
@@ -141,13 +142,13 @@ static inline int64_t class_need(const struct class *k, uint32_t resource)
     return 0;
 }
 
-/* The same where most classes list what they need alike: `at` is where it stands in another. */
+/* The same, faster if `at` is the index of the resource in the list of needs, as in most classes. */
 static inline int64_t class_need_at(const struct class *k, uint32_t at, uint32_t resource)
 {
     return at < k->needs_len && k->needs[at].resource == resource ? k->needs[at].amount : class_need(k, resource);
 }
 
-/* Pools of equal things: the byte string a thing is recognised by, and the thing. */
+/* Pools of equal objects: the key, a byte string that identifies the object, and the object. */
 struct pooled {
     const void *key;
     size_t key_len;
@@ -169,7 +170,7 @@ struct cluster_shapes {
 
 struct berth_cluster;
 
-/* Is the port meant at all addresses of the node? */
+/* Returns whether the port is at all addresses of the node. */
 static inline bool port_everywhere(const struct berth_port *p)
 {
     return !p->address || !*p->address || strcmp(p->address, "0.0.0.0") == 0;
@@ -178,12 +179,12 @@ static inline bool port_everywhere(const struct berth_port *p)
 void shapes_init(struct cluster_shapes *s);
 void shapes_done(struct cluster_shapes *s);
 
-/* The class of a valid description. New resources, ports and strings are made known to the cluster on the way. */
+/* Returns the class of a valid description. Adds new resources, ports and strings to the cluster. */
 struct class_ix class_put(struct berth_cluster *c, const struct berth_shape *shape);
-/* The same of a budget's term. */
+/* The same for a budget's term. */
 struct tie_ix budget_tie_put(struct berth_cluster *c, const struct berth_term *select);
 
-/* Does the term hold for these labels, sorted by key? */
+/* Labels, sorted by key. term_holds returns whether the term holds for them. */
 struct label {
     sym key, value;
 };
@@ -193,7 +194,7 @@ struct labels {
 };
 bool term_holds(const struct intern *names, const struct term *term, struct labels labels);
 bool expr_holds(const struct intern *names, const struct expr *expr, sym value, bool present);
-/* The value of a key, or MAP_NONE. */
+/* Returns the value of a key, or MAP_NONE. */
 sym labels_find(struct labels labels, sym key);
-/* Copies a valid description's labels, sorted by key, into `to`. */
+/* Copies the labels of a valid description to `to`, sorted by key. */
 void labels_fill(struct intern *names, const struct berth_label *from, size_t len, struct label *to);

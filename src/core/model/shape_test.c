@@ -1,4 +1,4 @@
-/* shape_test.c - equal descriptions share a class, unequal ones do not; what terms and expressions mean. */
+/* shape_test.c - equal descriptions share a class and different ones do not; semantics of terms and expressions. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,7 +115,7 @@ static void equal_meanings_share_a_class(void **state)
     scene_cleanup(&s);
 }
 
-/* Of others, too, each counts once that says so twice; who prefers something twice prefers it more. */
+/* A required term that occurs twice counts once, also for other workloads; a preferred one counts twice. */
 static void what_is_required_twice_is_required_once(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void a_class_says_what_was_asked(void **state)
     struct scene s = scene_new();
     struct berth_shape shape = {NEEDS(7, 0), LIST(limits, struct berth_limit, {"cpu", BERTH_ABSOLUTE, 8, 9})};
     const struct class *k = cluster_class(s.c, class_put(s.c, &shape));
-    assert_int_equal(k->needs_len, 2); /* nothing is asked of memory; a pod is one of "pods" */
+    assert_int_equal(k->needs_len, 2); /* no memory is requested; a pod needs one of "pods" */
     assert_int_equal(k->needs[0].resource, RESOURCE_CPU);
     assert_int_equal(k->needs[0].amount, 7);
     assert_int_equal(k->needs[1].resource, RESOURCE_PODS);
@@ -178,7 +178,8 @@ static void a_class_says_what_was_asked(void **state)
 
 /* ---- expressions ------------------------------------------------------------------------------------------------ */
 
-/* Does a requirement of this one expression hold for a node whose label k has this value? NULL: it has none. */
+/* Returns whether a requirement of this one expression holds for a node whose label k has this value; NULL: no
+ * label. */
 static bool holds(enum berth_match match, const char *const *values, size_t len, const char *value)
 {
     struct scene s = scene_new();
@@ -265,7 +266,7 @@ static void a_term_holds_when_all_of_it_holds(void **state)
     assert_false(term_holds(&s.c->names, &of_both, only_a));
     assert_true(term_holds(&s.c->names, &of_a, only_a));
     assert_false(term_holds(&s.c->names, &of_a, none));
-    assert_false(term_holds(&s.c->names, &empty, each)); /* an empty term holds nowhere */
+    assert_false(term_holds(&s.c->names, &empty, each)); /* an empty term never holds */
     scene_cleanup(&s);
 }
 

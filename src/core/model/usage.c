@@ -1,4 +1,4 @@
-/* usage.c - past use: what it costs to hold something for a while, and what that is worth later. */
+/* usage.c - past use: the cost of holding resources for a while, and its decay. */
 #include <string.h>
 
 #include "base/math.h"
@@ -7,7 +7,7 @@
 #define GIB ((int64_t)1 << 30)
 #define SECOND_NS 1e9
 #define WEEK_NS ((int64_t)7 * 86400 * 1000000000)
-#define USED_MAX (INT64_MAX / 4) /* so that sums of two need no care */
+#define USED_MAX (INT64_MAX / 4) /* so that the sum of two cannot overflow */
 
 static const double LN2 = 0x1.62e42fefa39efp-1;
 
@@ -33,7 +33,7 @@ static int64_t rounded(double x)
     return x < 0.5 ? 0 : x >= (double)USED_MAX ? USED_MAX : (int64_t)(x + 0.5);
 }
 
-/* What is left of 1 after so many nanoseconds. */
+/* Returns the part of 1 that is left after `ns`. */
 static double left_after(double ns, int64_t half_life_ns)
 {
     return ns <= 0 ? 1 : math_exp(-LN2 * (ns / (double)half_life_ns));
@@ -47,7 +47,7 @@ int64_t berth_usage_decay(int64_t amount, int64_t from_ns, int64_t at_ns, int64_
     return rounded((double)amount * left_after((double)at_ns - (double)from_ns, half));
 }
 
-/* The integral of rate * 2^(-(at - t) / half life) over t from start to end. */
+/* Returns the integral of rate * 2^(-(at - t) / half life) over t from start to end. */
 int64_t berth_usage_add(int64_t rate, int64_t start_ns, int64_t end_ns, int64_t at_ns, int64_t half_life_ns)
 {
     int64_t half = half_life_ns > 0 ? half_life_ns : WEEK_NS;

@@ -1,4 +1,4 @@
-/* workloads.c - putting and removing workloads; their labels and counts. */
+/* workloads.c - adds, changes and removes workloads; their labels and counts. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -97,11 +97,11 @@ static void label_set_leave(struct berth_cluster *c, uint32_t slot)
         ((struct workload *)pages_edit(&c->workloads, w.next_labelled))->prev_labelled = w.prev_labelled;
 }
 
-/* ---- who keeps others away -------------------------------------------------------------------------------------- */
+/* ---- required `apart` constraints ------------------------------------------------------------------------------- */
 
 static struct tie *tie_edit(struct berth_cluster *c, uint32_t tie)
 {
-    /* Ties are pooled and immutable but for this chain, which only ever grows at its head. */
+    /* Constraints are pooled and immutable except for this chain, which only grows at its head. */
     const struct pooled *item = pages_at(&c->shapes.ties.items, tie);
     return (struct tie *)(uintptr_t)item->object;
 }
@@ -223,19 +223,19 @@ void workload_count(struct workload *w, const struct instance *i, int sign)
         w->ordinals += (uint64_t)sign * hash_u64((uint64_t)i->ordinal + 1);
 }
 
-/* Two of one ordinal do not stand for one of another. */
+/* The ordinals are compared too: two instances of one ordinal do not make up for a missing one. */
 bool workload_settled(const struct workload *w)
 {
     uint32_t want = w->gone || w->suspended ? 0 : w->replicas;
     return w->live && w->plain + w->ended == want && w->other == 0 && (want == 0 || w->ordinals == w->ordinals_want);
 }
 
-/* What is gone is all alike, whatever it was. */
+/* Turns a removed workload into a ghost. All ghosts are alike, whatever the workload was. */
 static void workload_become_ghost(struct berth_cluster *c, uint32_t slot)
 {
     struct class_ix nothing = class_put(c, &(struct berth_shape){0});
     quota_ask(c, slot, -1);
-    quota_hold(c, slot, -1); /* as if its instances were put and it never was */
+    quota_hold(c, slot, -1); /* as if the workload had never been put, only its instances */
     claim_drop(c, slot);
     label_set_leave(c, slot);
     label_set_join(c, slot, 0);
@@ -311,11 +311,11 @@ static void workload_fill(struct workload *w, const struct berth_workload *from)
     w->on_lost = from->on_lost ? from->on_lost : several ? BERTH_LOST_REPLACE : BERTH_LOST_FENCE;
     w->on_drain = from->on_drain ? from->on_drain : from->kind == BERTH_SERVICE ? BERTH_DRAIN_MOVE : BERTH_DRAIN_WAIT;
     if (from->gang && *from->gang && w->on_drain == BERTH_DRAIN_MOVE)
-        w->on_drain = BERTH_DRAIN_WAIT; /* a gang is not moved one by one */
+        w->on_drain = BERTH_DRAIN_WAIT; /* gang members are not moved one by one */
     w->gang_min = from->gang_min ? from->gang_min : from->replicas;
 }
 
-/* All that the workload asks for and has, in the books of its quotas. */
+/* Adds everything that the workload requests and holds to the books of its quotas. */
 static void quota_all(struct berth_cluster *c, uint32_t slot, int sign)
 {
     quota_ask(c, slot, sign);

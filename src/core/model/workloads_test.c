@@ -1,4 +1,4 @@
-/* workloads_test.c - workloads come, change and go; labels, gangs and what their fields mean when left out. */
+/* workloads_test.c - workloads are added, changed and removed; labels, gangs and the defaults of fields. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void a_workload_is_replaced_by_id(void **state)
     scene_step(&s, "place web/0 a pending");
     scene_service(&s, "web", 2, 200, 100);
     assert_int_equal(cluster_workload_find(s.c, "web"), slot);
-    scene_step(&s, "place web/1 a pending"); /* what runs keeps its shape */
+    scene_step(&s, "place web/1 a pending"); /* running instances keep their shape */
     scene_audit(&s);
     scene_cleanup(&s);
 }
@@ -145,7 +145,7 @@ static void leaving_a_gang(void **state)
     scene_cleanup(&s);
 }
 
-/* Tasks that ended beyond those asked for do not stand in for those that are missing. */
+/* Finished tasks beyond the requested number do not make up for missing ones. */
 static void only_tasks_that_are_asked_for_are_done(void **state)
 {
     (void)state;

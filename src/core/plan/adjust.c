@@ -1,6 +1,6 @@
-/* adjust.c - limits follow use: up under load where the node has room, down again when idle.
+/* adjust.c - adjusts limits to use: raises a limit under load where the node has room, lowers it again when idle.
  *
- * Both need the use and the limit to have stood for a while, so that a change is never undone by the next plan. Room is
+ * Use and limit must both have been stable for a while, so that the next plan never undoes a change. Room on a node is
  * what neither requests nor limits in force take.
  */
 #include "base/bits.h"
@@ -18,7 +18,7 @@ static int64_t later_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Has it stood long enough? If not, the plan is to be looked at again then. */
+/* Returns whether use and limit have been stable long enough; if not, the plan is rechecked when they have. */
 static bool held(struct berth_plan *p, const struct usage *u, int64_t hold_ns)
 {
     int64_t ripe;
@@ -30,10 +30,10 @@ static bool held(struct berth_plan *p, const struct usage *u, int64_t hold_ns)
     return false;
 }
 
-/* What limits take beyond what was requested, by resource and node. */
+/* The amounts by which limits exceed requests, by resource and node. */
 struct raised {
     struct berth_plan *p;
-    int64_t **at; /* [resource][position]; NULL: nothing yet */
+    int64_t **at; /* [resource][position]; NULL: none */
 };
 
 static int64_t *raised_at(struct raised *r, uint32_t resource, uint32_t position)
@@ -43,7 +43,7 @@ static int64_t *raised_at(struct raised *r, uint32_t resource, uint32_t position
     return &r->at[resource][position];
 }
 
-/* What neither a request nor a limit in force takes on the node. */
+/* Returns what neither a request nor a limit in force takes on the node. */
 static int64_t room(struct raised *r, uint32_t resource, uint32_t position)
 {
     const int64_t *free = cycle_column(&r->p->c, resource, false);
@@ -55,20 +55,20 @@ static int64_t limit_of(const struct limit *l, const struct usage *u)
     return u->limit ? u->limit : l->amount;
 }
 
-/* a of b, compared with so many percent. */
+/* Compares the ratio of a to b with a percentage; returns -1, 0 or 1. */
 static int compare_percent(int64_t a, int64_t b, int percent)
 {
     __int128 left = (__int128)a * 100, right = (__int128)b * percent;
     return (left > right) - (left < right);
 }
 
-/* What a limit takes beyond the request. */
+/* Returns the amount by which a limit exceeds the request. */
 static int64_t above(const struct class *k, const struct limit *l, int64_t limit)
 {
     return later_of(0, limit - class_need(k, l->resource));
 }
 
-/* An adjustable limit of an instance, with its use. */
+/* Called for each adjustable limit of an instance, with the instance's use. */
 typedef void limit_visit(struct raised *r, uint32_t slot, const struct limit *l, const struct usage *u);
 
 static void count_raised(struct raised *r, uint32_t slot, const struct limit *l, const struct usage *u)
@@ -139,7 +139,8 @@ void adjust(struct berth_plan *p)
         }
     sort_keyed(rows, rows + len, len);
     struct raised raised = {p, ARENA_ARRAY(&p->scratch, int64_t *, p->s->resources_len + 1)};
-    /* What idle ones give up is there for busy ones in the same plan, so that none is left for the next. */
+    /* Idle instances are lowered first, so that busy ones get the room in the same plan and none is left for the
+     * next. */
     static limit_visit *const passes[] = {count_raised, lower_idle, raise_busy};
     for (size_t n = 0; n < sizeof passes / sizeof *passes; n++)
         for (size_t i = 0; i < len; i++)

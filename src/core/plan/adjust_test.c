@@ -1,4 +1,4 @@
-/* adjust_test.c - limits follow use: up under load where there is room, down when idle, both only after a while. */
+/* adjust_test.c - limits rise under load where the node has room and fall when idle, both only after a while. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 enum { NOW_S = 1000 };
 
-/* One instance on a node of 4000: request 1000, limit 1000 up to 2000. */
+/* One instance on a node with 4000 cpu: request 1000, limit 1000, maximum 2000. */
 static struct scene stage(int64_t used, int64_t used_for_s, int64_t limit, int64_t limit_for_s)
 {
     struct scene s = scene_new();
@@ -32,7 +32,7 @@ static void limits_follow_use(void **state)
     static const struct {
         int64_t used, used_for_s, limit, limit_for_s;
         const char *want;
-        int64_t recheck_s; /* 0: never */
+        int64_t recheck_s; /* 0: none */
     } rows[] = {
         {900,  30,  0,    900, "adjust w/0 a busy #1 cpu=1250", 0          }, /* 0: as the workload says */
         {900,  30,  1000, 30,  "adjust w/0 a busy #1 cpu=1250", 0          },
@@ -41,8 +41,8 @@ static void limits_follow_use(void **state)
         {899,  900, 1000, 900, "",                              0          },
         {1800, 900, 1800, 900, "adjust w/0 a busy #1 cpu=2000", 0          }, /* not above the maximum */
         {2000, 900, 2000, 900, "",                              0          },
-        {800,  300, 2000, 900, "adjust w/0 a idle #1 cpu=1200", 0          }, /* half as much again as is used */
-        {0,    300, 2000, 300, "adjust w/0 a idle #1 cpu=1000", 0          }, /* not below what the workload says */
+        {800,  300, 2000, 900, "adjust w/0 a idle #1 cpu=1200", 0          }, /* one and a half times the use */
+        {0,    300, 2000, 300, "adjust w/0 a idle #1 cpu=1000", 0          }, /* not below the limit of the workload */
         {800,  299, 2000, 900, "",                              NOW_S + 1  },
         {1000, 900, 2000, 100, "",                              NOW_S + 200},
         {1001, 900, 2000, 900, "",                              0          },
@@ -160,7 +160,7 @@ static void weights_and_fixed_limits_stay(void **state)
     }
 }
 
-/* A limit of one unit that nobody uses is not under load. */
+/* An unused limit of one unit is not under load. */
 static void no_use_is_no_load(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void times_that_never_come(void **state)
     scene_cleanup(&s);
 }
 
-/* Another pod of the workload w on the node a. */
+/* Adds another pod of workload w on node a. */
 static void join(struct scene *s, int64_t used, int64_t limit)
 {
     struct berth_shape shape = {NEEDS(1000, 10), LIST(limits, struct berth_limit, {"cpu", BERTH_ABSOLUTE, 1000, 2000})};
@@ -223,12 +223,12 @@ static void room_is_given_once(void **state)
         scene_running(&s, "other", 0, "a");
         scene_step(&s, rows[i].want);
         s.now_ns += 100 * SCENE_SECOND_NS;
-        scene_step(&s, ""); /* a limit in force is no room later, either */
+        scene_step(&s, ""); /* a limit in force is no room in the next plan either */
         scene_cleanup(&s);
     }
 }
 
-/* Whichever of them comes first. */
+/* The order of the idle and the busy instance does not matter. */
 static void what_an_idle_one_gives_up_is_room(void **state)
 {
     (void)state;

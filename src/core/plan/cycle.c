@@ -1,4 +1,4 @@
-/* cycle.c - books, keys and bounds of one plan. */
+/* cycle.c - books of free resources, keys and bounds of one plan. */
 #include "core/plan/cycle.h"
 
 #include <string.h>
@@ -75,7 +75,7 @@ static void refresh_column(struct cycle *c, uint32_t level, uint32_t entry, uint
     c->bounds[level].max[k][entry] = most;
 }
 
-/* Coarser entries whose keys fell, level by level, each once. */
+/* Updates the coarser entries above segments whose keys decreased, level by level, each entry once. */
 void cycle_refresh(struct cycle *c)
 {
     for (uint32_t level = 2; c->dirty_len; level++) {
@@ -140,7 +140,7 @@ static int64_t *column_copy(struct cycle *c, const int64_t *from)
     return memcpy(to, from, padded * sizeof *to);
 }
 
-/* From now on what is free at this moment and what is free later may differ. */
+/* Creates separate books: from now on resources free now and resources free later may differ. */
 static void split_books(struct cycle *c)
 {
     c->now = ARENA_ARRAY(c->arena, int64_t *, c->columns);
@@ -159,7 +159,7 @@ static void book_changed(struct cycle *c, uint32_t r, uint32_t p)
     c->free[r][p] = c->now[r][p] < c->later[r][p] ? c->now[r][p] : c->later[r][p];
 }
 
-/* Does it hold something it has none of? */
+/* Returns whether the node holds a resource that it does not have at all. */
 static bool node_strays(const struct cycle *c, uint32_t p)
 {
     const struct node *n = pages_at(&c->s->nodes, c->l->slot[p]);
@@ -186,7 +186,8 @@ static bool node_over(const struct cycle *c, uint32_t p)
     return node_strays(c, p);
 }
 
-/* Adds to the books of everything the class needs; a node that is over may go further below zero, never wrap. */
+/* Adds to the books of everything the class requests. A node over capacity may go further below zero; the values never
+ * wrap. */
 static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64_t gpus, int sign, bool now, bool later)
 {
     if (now != later && !c->later)
@@ -197,7 +198,7 @@ static void books_add(struct cycle *c, const struct class *k, uint32_t p, uint64
         uint32_t r = k->needs[i].resource;
         int64_t amount = sign * k->needs[i].amount;
         if (r >= c->resources || !c->free[r])
-            continue; /* held by a node that has none of it: the node is over */
+            continue; /* the node does not have this resource: it is over capacity */
         if (c->later) {
             c->now[r][p] += now ? amount : 0;
             c->later[r][p] += later ? amount : 0;
@@ -440,7 +441,7 @@ const struct topology *cycle_topology(struct cycle *c, sym key)
     uint32_t last_domain = NONE;
     for (uint32_t p = 0; p < c->blocks * BLOCK; p++) {
         sym value = p < c->len ? topology_value(c, key, name, p) : MAP_NONE;
-        if (value != last) { /* neighbours are alike */
+        if (value != last) { /* neighbouring nodes often have the same value */
             last = value;
             last_domain = value == MAP_NONE ? NONE : map_find(&map, hash_u64(value), value_same, values, &value);
             if (value != MAP_NONE && last_domain == MAP_NONE) {

@@ -1,18 +1,18 @@
-/* cycle.h - the working state of one plan: what is free as the plan goes on, and bounds over it.
+/* cycle.h - the working state of one plan: free resources as the plan changes them, and upper bounds over them.
  *
  * Columns are indexed by position (layout.h) and padded to whole blocks. For each entry of each level the cycle keeps
- * the maximum of every column and of the key over the nodes covered; that is what lets search.c leave most blocks
- * closed. A bound may be too high for a while, never too low: what rises, raises the bounds above it at once; the keys
- * of segments are always exact, those of coarser entries after cycle_refresh; columns are made tight where a search opened
- * one in vain.
+ * the maximum of every column and of the key over the covered nodes. These bounds let search.c skip most blocks. A
+ * bound may temporarily be too high, never too low: an increase raises the bounds above it at once. Keys of segments
+ * are always exact; keys of coarser entries are exact after cycle_refresh. Column bounds are tightened where a search
+ * opened a segment without success.
  */
 #pragma once
 
 #include "core/plan/profile.h"
 #include "core/snapshot/snapshot.h"
 
-/* Columns after those of resources: whole GPUs free; most milli free of a GPU in part use; whole GPUs free on a node of
- * which some GPU is in use. */
+/* Columns after those of resources: number of free whole GPUs; most free thousandths of any partly used GPU; number of
+ * free whole GPUs on a node where some GPU is in use, else 0. */
 enum { GPU_FREE, GPU_PART, GPU_USED_FREE, GPU_COLUMNS };
 
 struct bounds {
@@ -21,15 +21,16 @@ struct bounds {
     int32_t *key;  /* [entry] */
 };
 
-/* A topology: which domain each node is in. */
+/* A topology: the domain of each node. */
 struct topology {
     sym key;
-    const uint32_t *domain; /* [position], NONE where the node has none; NULL: each node is its own */
+    const uint32_t *domain; /* [position], NONE where the node has none; NULL: each node is its own domain */
     uint32_t domains;
     struct topology *next;
 };
 
-/* Nodes on which spreads count pods: those that satisfy a part of some rules and have some topologies. */
+/* Nodes on which spreads count pods: nodes that satisfy the selected part of some constraints and have all the
+ * topologies. */
 struct spread_nodes {
     uint32_t rules;
     enum berth_spread_nodes nodes;
@@ -39,11 +40,11 @@ struct spread_nodes {
     struct spread_nodes *next;
 };
 
-/* Domains of a topology that have one of some nodes. */
+/* Domains of a topology that contain at least one of some nodes. */
 struct eligible {
-    const uint64_t *nodes; /* [block]: the same address, the same nodes */
+    const uint64_t *nodes; /* [block]; compared by address */
     const struct topology *topology;
-    const uint64_t *domains; /* a bit each */
+    const uint64_t *domains; /* a bit per domain */
     uint32_t domains_len;
     struct eligible *next;
 };
@@ -59,22 +60,22 @@ struct taste_column {
     int32_t *max[LEVELS_MAX + 1]; /* [level][entry] */
 };
 
-/* A thing held by what this plan places. */
+/* A port or volume held by a pod that this plan places. */
 struct fresh_hold {
     uint32_t position;
     struct fresh_hold *next;
 };
 
-/* One action, compact. */
+/* One action in compact form. */
 struct act {
     uint8_t op, cause;
     uint32_t workload, ordinal, position;
-    uint32_t instance; /* slot concerned, or NONE */
-    uint32_t replaces; /* slot, or NONE */
+    uint32_t instance; /* slot of the instance acted on, or NONE */
+    uint32_t replaces; /* slot of the replaced instance, or NONE */
     uint32_t next;     /* earlier placement of the same workload, or NONE */
-    uint32_t aux;      /* waits: index into cycle.waits; ADJUST: resource */
+    uint32_t aux;      /* RESERVE: index into cycle.waits; ADJUST: resource */
     uint32_t aux_len;
-    int32_t score, rival; /* of a placement; see attempt.h */
+    int32_t score, rival; /* placements only; see struct turn */
     uint64_t gpus;
     int64_t limit;
 };
@@ -92,59 +93,60 @@ struct view;
 struct cycle {
     const struct berth_snapshot *s;
     const struct layout *l;
-    struct profile profile; /* with key, bounds of keys, market, worth and largest: of the present view */
+    struct profile profile; /* with key, key bounds, market, worth and largest: those of the current view */
     struct arena *arena;    /* lives as long as the plan */
-    struct arena *scratch;  /* given back at the end of each turn */
+    struct arena *scratch;  /* rewound at the end of each placement attempt */
     uint32_t len, blocks, columns, resources;
 
-    int64_t **free;         /* [column][position]: what may be promised at once; NULL: nobody has any */
-    int64_t **now, **later; /* [resource][position]; NULL without two books: both are `free` */
+    int64_t **free;         /* [column][position]: available at once; NULL: no node has any */
+    int64_t **now, **later; /* [resource][position]; NULL while both books equal `free` */
     struct device_free *devices;
     int32_t *key; /* [position] */
     struct bounds bounds[LEVELS_MAX + 1];
-    /* Of search.c: a heap with room for every entry of every level; the scores in segments that a search has opened, and
-     * by which search. */
+    /* Owned by search.c: a heap with room for every entry of every level; for each segment the last search that opened
+     * it; the scores found there. */
     uint64_t *heap, *opened_by;
     int32_t *score;
-    struct memo **memos; /* [class]: of search.c */
+    struct memo **memos; /* [class]; owned by search.c */
     size_t memo_bytes;
-    VEC(uint32_t) given; /* segments in which something was given back, in order */
-    uint64_t *over;      /* positions where more is held than there is, if the profile minds */
+    VEC(uint32_t) given; /* segments in which something was freed, in order */
+    uint64_t *over;      /* positions that hold more than their capacity, if the profile excludes them */
     bool any_over;
     uint64_t *pressed;         /* positions under pressure; NULL: none */
-    struct headroom *headroom; /* NULL: none is kept */
-    struct future *future;     /* of reservation.c; NULL: not begun */
-    uint64_t *leaving;         /* positions with instances that stop: worth reserving */
+    struct headroom *headroom; /* NULL: no headroom is kept */
+    struct future *future;     /* owned by reservation.c; NULL: not begun */
+    uint64_t *leaving;         /* positions with stopping instances: candidates for reserving actions */
     bool any_leaving;
     uint64_t *stopped; /* instance slots that this plan stops */
     uint64_t *removed; /* instance slots that are gone after this plan */
-    uint32_t *dirty;   /* segments whose keys fell */
+    uint32_t *dirty;   /* segments whose keys decreased */
     uint32_t dirty_len;
     uint64_t *dirty_bits[LEVELS_MAX + 1];
 
-    uint64_t **rules_mask;           /* [rules]: positions that satisfy every static filter; NULL: not asked yet */
+    uint64_t **rules_mask;           /* [rules]: positions that pass every static filter; NULL: not computed yet */
     struct taste_column *tastes;     /* [taste] */
     uint8_t *taste_state;            /* [taste]: 0 unknown, 1 neutral, 2 has a column */
-    uint8_t *dead;                   /* [class]: 1 no node can take one more */
-    struct fresh_hold **fresh_holds; /* [thing]; NULL until one is needed */
+    uint8_t *dead;                   /* [class]: 1 if no node can take one more pod */
+    struct fresh_hold **fresh_holds; /* [thing]; NULL until first used */
     uint32_t *fresh;                 /* [workload]: its last placement in this plan, an index of acts, or NONE */
     struct topology *topologies;
     struct eligible *eligibles;
     struct spread_nodes *spread_nodes;
     struct label_column *labels;
-    const struct typical *typical;              /* of the policy; NULL: those of the snapshot */
-    struct fragments *fragments;                /* of fragmentation.c */
-    const struct market *market;                /* NULL: worth decides nothing, or nobody asks for GPUs */
-    struct worth_book *worth;                   /* of gpu_cost.c, with the market */
-    struct gpu_cluster *gpu_clusters;           /* of score/gpu_clustering.c */
-    int64_t largest[1 + PROFILE_RESOURCES_MAX]; /* capacity of any node: GPUs in milli, then the profile's resources */
+    const struct typical *typical;    /* from the policy; NULL: from the snapshot's workloads */
+    struct fragments *fragments;      /* owned by fragmentation.c */
+    const struct market *market;      /* NULL: no GPU cost score, or nobody requests GPUs */
+    struct worth_book *worth;         /* owned by gpu_cost.c, set with market */
+    struct gpu_cluster *gpu_clusters; /* owned by score/gpu_clustering.c */
+    /* largest capacity of any node: GPUs in milli, then the profile's resources */
+    int64_t largest[1 + PROFILE_RESOURCES_MAX];
 
-    struct view *views; /* of view.c; NULL: there is one profile */
+    struct view *views; /* owned by view.c; NULL: there is one profile */
     uint32_t views_len, view;
-    VEC(uint32_t) changed; /* with views: positions where something changed, in order */
+    VEC(uint32_t) changed; /* with views: positions with changes, in order */
 
-    struct tally *tallies; /* of topology_counts.c */
-    uint32_t takebacks;    /* how often actions were taken back, or moved */
+    struct tally *tallies; /* owned by topology_counts.c */
+    uint32_t takebacks;    /* how often actions were revoked or moved */
     VEC(struct act) acts;
     VEC(uint64_t) waits;
     uint64_t searches, opened;
@@ -153,32 +155,32 @@ struct cycle {
 void cycle_init(struct cycle *c, const struct berth_snapshot *s, const struct profile *p, struct arena *arena,
                 struct arena *scratch);
 
-/* Takes what one pod of the class needs from the node, or gives it back. `gpus` are the devices. With `later`, only the
- * later book changes (a reserved pod). */
+/* Takes the requests of one pod of the class from the node (sign 1), or gives them back (sign -1). `gpus` are the
+ * devices. With `later`, only the later book changes (a reserved pod). */
 void cycle_take(struct cycle *c, const struct class *k, uint32_t position, uint64_t gpus, bool later, int sign);
-/* What an instance holds will be free once it has stopped. */
+/* Frees the resources of a stopping instance in the later book. */
 void cycle_leave(struct cycle *c, const struct instance *i);
-/* What a reserved instance was promised is given up, or becomes real. */
+/* Frees the resources of a reserved instance that is dropped; or takes them at once, when it is promoted. */
 void cycle_unreserve(struct cycle *c, const struct instance *i);
 void cycle_promote(struct cycle *c, const struct instance *i);
-/* What an instance holds is free at once: its node has fenced it. */
+/* Frees the resources of an instance at once: its node has fenced it. */
 void cycle_lose(struct cycle *c, const struct instance *i);
-/* Takes places for attached volumes on a node (amount below 0), or gives them back. */
+/* Takes attachments of volumes on a node (amount below 0), or gives them back. */
 void cycle_shift(struct cycle *c, uint32_t resource, uint32_t position, int64_t amount);
-/* Makes the keys of coarse entries exact where something was taken since. */
+/* Makes the keys of coarse entries exact where resources were taken since the last call. */
 void cycle_refresh(struct cycle *c);
-/* For view.c: makes keys, their bounds and whatever else follows from the profile; and what changes of these with what is free on a
- * node. */
+/* For view.c: computes keys, their bounds and everything else that follows from the profile; updates the key of a node
+ * after its free resources changed. */
 void cycle_profile_begin(struct cycle *c);
 void cycle_key_changed(struct cycle *c, uint32_t position);
-/* Makes what the class needs exact in the columns of a segment and of what is above it. */
+/* Makes the columns that the class needs exact in the bounds of a segment and of the entries above it. */
 void cycle_tighten(struct cycle *c, const struct class *k, uint32_t segment);
 
 const struct topology *cycle_topology(struct cycle *c, sym key);
-/* The value of a label on each node, MAP_NONE where it is missing. */
+/* Returns the value of a label on each node, MAP_NONE where it is missing. */
 const sym *cycle_labels(struct cycle *c, sym key);
 
-/* A resource as seen now, or once all stops are done; NULL where nobody has any. */
+/* Returns the column of a resource, now or once all stops are done; NULL where no node has any. */
 static inline const int64_t *cycle_column(const struct cycle *c, uint32_t resource, bool later)
 {
     if (resource >= c->resources || !c->free[resource])

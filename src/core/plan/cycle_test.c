@@ -1,4 +1,4 @@
-/* cycle_test.c - the books of a plan and the bounds over them: never too low, exact once refreshed; topologies. */
+/* cycle_test.c - books and bounds of a plan: bounds are never too low and exact once refreshed; topologies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static struct scene stage(void)
     return s;
 }
 
-/* Over every entry of every level. */
+/* Checks the bounds of every entry of every level. */
 static void check_bounds(const struct cycle *c, bool exact)
 {
     for (uint32_t level = 1; level <= c->l->levels; level++) {
@@ -92,7 +92,7 @@ static void what_is_free_is_the_less_of_now_and_later(void **state)
     struct berth_shape shape = {NEEDS(100, 70)};
     const struct class *k = cluster_class(s.c, class_put(s.c, &shape));
     int64_t whole = c->free[RESOURCE_CPU][5];
-    cycle_take(c, k, 5, 0, true, 1); /* a reserved pod: from then on there are two books */
+    cycle_take(c, k, 5, 0, true, 1); /* a reserved pod creates the second book */
     assert_int_equal(c->now[RESOURCE_CPU][5], whole);
     assert_int_equal(c->later[RESOURCE_CPU][5], whole - 100);
     assert_int_equal(cycle_column(c, RESOURCE_CPU, false)[5], whole - 100);
@@ -103,7 +103,7 @@ static void what_is_free_is_the_less_of_now_and_later(void **state)
     cycle_take(c, k, 5, 0, true, -1);
     cycle_take(c, k, 5, 0, false, -1);
     assert_int_equal(c->free[RESOURCE_CPU][5], whole);
-    assert_null(cycle_column(c, c->resources, false)); /* not a resource */
+    assert_null(cycle_column(c, c->resources, false)); /* no such resource */
     cycle_refresh(c);
     check_bounds(c, true);
     scene_cleanup(&s);

@@ -1,4 +1,6 @@
-/* demand_order.c - what comes after the reservations, in an order of its own; and what comes up meanwhile. */
+/* demand_order.c - visits demands in order: first by tier.c, after the reservations by the backfill ranking, and merges
+ * demands added meanwhile.
+ */
 #include "core/plan/demand_order.h"
 
 #include "base/sort.h"
@@ -11,7 +13,7 @@ static bool has_order(const struct berth_plan *p)
     return name && *name;
 }
 
-/* How many wishes, from this one on, are of its group. */
+/* Returns how many demands, from index i on, belong to the same group. */
 static uint32_t group_len(const struct berth_plan *p, size_t i, size_t end)
 {
     uint32_t len = 1;
@@ -54,7 +56,7 @@ static uint64_t falling(int64_t v)
     return ~((uint64_t)v ^ (uint64_t)1 << 63);
 }
 
-/* From the least to the most important. */
+/* Returns sort keys from the least (0) to the most significant (3). */
 static uint64_t key_of(const struct wish *w, unsigned by)
 {
     switch (by) {
@@ -65,7 +67,7 @@ static uint64_t key_of(const struct wish *w, unsigned by)
     }
 }
 
-/* Stable, so that equals stay as they are. */
+/* Sorts the demands that are left by the backfill ranking. The sort is stable, so equals keep their order. */
 static void sort_tail(struct berth_plan *p, struct visit *v)
 {
     struct arena_mark mark = arena_mark(&p->scratch);
@@ -86,7 +88,7 @@ static void sort_tail(struct berth_plan *p, struct visit *v)
     v->tail_len = len;
 }
 
-/* ---- what comes up meanwhile ------------------------------------------------------------------------------------ */
+/* ---- demands added meanwhile ------------------------------------------------------------------------------------ */
 
 static uint64_t late_key(const struct berth_plan *p, const struct visit *v, const struct wish *w, unsigned by)
 {
@@ -101,7 +103,7 @@ static uint64_t late_key(const struct berth_plan *p, const struct visit *v, cons
     }
 }
 
-/* As tier.c sorts them, or as sort_tail does; one that is late comes after all that are equal. */
+/* Orders demands as tier.c or sort_tail does. An added demand comes after all its equals. */
 static bool is_before(const struct berth_plan *p, const struct visit *v, size_t a, size_t b)
 {
     for (unsigned by = 0; by <= 6; by++) {

@@ -1,34 +1,36 @@
-/* demand_order.h - in which order a round looks at the wishes: theirs (tier.c), and once all reservations are made, that of the
- * backfill's own ranking.
+/* demand_order.h - the order in which a round visits demands: the order of tier.c, and, once all reservations are made,
+ * the order of the backfill ranking.
  *
- * Within a tier only: who has waited for too long and queues keep their places; creation and id decide among equals. Wishes
- * that come up while the round goes on (victim_requeue.c) have their turn in it, where they belong among those that are left.
+ * The backfill ranking applies within a tier only: demands that waited too long and queue priorities keep their places;
+ * equals are ordered by creation time and id. Demands that are added during the round (victim_requeue.c) are visited in
+ * the same round, at their place among the demands that are left.
  */
 #pragma once
 
 #include "core/plan/plan.h"
 
 struct visit {
-    size_t next, end;     /* indices of wishes: of those that were there when it began */
-    const uint32_t *tail; /* those left, in the other order; NULL: not yet */
+    size_t next, end;     /* indices of demands that existed when the round began */
+    const uint32_t *tail; /* the demands left, in backfill order; NULL: not sorted yet */
     size_t tail_len, tail_at;
-    VEC(uint32_t) late; /* the first of each group that came up since and was not visited yet */
-    size_t first_late;  /* of these, the one that comes first */
+    VEC(uint32_t) late; /* first demand of each group that was added since and is not visited yet */
+    size_t first_late;  /* index into `late` of the first in order */
 };
 
-/* One group that is visited. */
+/* One visited group of demands. */
 struct visited {
-    size_t wish; /* its first */
+    size_t wish; /* index of its first demand */
     uint32_t len;
     bool late;
 };
 
-/* Freed by visit_done. */
+/* Begins a round. Freed by visit_done. */
 struct visit visit_begin(const struct berth_plan *p);
 void visit_done(struct visit *v);
-/* The next group; false: there is none. */
+/* Stores the next group in *ret; false: all groups were visited. */
 bool visit_next(struct berth_plan *p, struct visit *v, struct visited *ret);
-/* Wishes were added from there on, with their tiers and keys, below those that were visited. */
+/* Adds the demands from index `from` on to the round. Their tiers and keys are set and lower than those of visited
+ * demands. */
 void visit_add(const struct berth_plan *p, struct visit *v, size_t from);
-/* Fills back_key of the wishes from this one on. Fails where a formula does. */
+/* Fills back_key of the demands from index `from` on. Fails if a formula fails. */
 int visit_keys(struct berth_plan *p, size_t from, struct berth_err *err);

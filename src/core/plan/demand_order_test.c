@@ -1,4 +1,4 @@
-/* demand_order_test.c - what comes after the reservations may have an order of its own. */
+/* demand_order_test.c - demands after the reservations may be visited in the order of the backfill ranking. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,8 @@
 
 #include "core/scene/waiting_test.h"
 
-/* Three tenths of the node are free for 100 s; then the head takes all. Three others would fit there, one at a time. */
+/* Three tenths of the node are free for 100 s, then job `head` needs the whole node. Three other jobs fit there, one at
+ * a time. */
 static struct scene crowd(uint32_t reservations)
 {
     struct scene s = stage(1, reservations);
@@ -33,7 +34,7 @@ static void the_ranking_orders_what_is_backfilled(void **state)
         {"",     1, "place middle/0 a pending"},
         {"fifo", 1, "place middle/0 a pending"},
         {"sjf",  1, "place short/0 a pending" },
- /* Nothing is kept for anybody, or for all: no order but the one there is. */
+ /* With no reservations, or with one for every job, the ranking does not apply. */
         {"sjf",  0, "place middle/0 a pending"},
         {"sjf",  9, "place middle/0 a pending"},
     };
@@ -46,7 +47,7 @@ static void the_ranking_orders_what_is_backfilled(void **state)
     }
 }
 
-/* Once nobody who is left may have a reservation any more, whoever they are of. */
+/* The ranking applies once no remaining job may get a reservation, whichever part of the cluster it uses. */
 static void the_first_of_each_part_suffices(void **state)
 {
     (void)state;
@@ -59,7 +60,7 @@ static void the_first_of_each_part_suffices(void **state)
     }
 }
 
-/* The head stays the head, and who comes before the last reservation keeps its turn. */
+/* The first job keeps its position, and jobs before the last reservation are not overtaken. */
 static void the_head_is_not_overtaken(void **state)
 {
     (void)state;
@@ -71,7 +72,7 @@ static void the_head_is_not_overtaken(void **state)
     scene_cleanup(&s);
 }
 
-/* Priority is more than length. */
+/* Priority takes precedence over length. */
 static void tiers_keep_their_order(void **state)
 {
     (void)state;
@@ -97,7 +98,7 @@ static void tiers_keep_their_order(void **state)
     scene_cleanup(&s);
 }
 
-/* Tasks of one job stand together, wherever that is. */
+/* The tasks of a gang stay together in the order. */
 static void gangs_stay_whole(void **state)
 {
     (void)state;

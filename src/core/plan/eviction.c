@@ -1,4 +1,4 @@
-/* eviction.c - pressure, and nodes that are over. */
+/* eviction.c - finds evictions from nodes under memory pressure and from nodes over capacity. */
 #include "core/plan/eviction.h"
 
 #include <string.h>
@@ -6,21 +6,21 @@
 #include "base/bits.h"
 #include "base/sort.h"
 
-/* A node under pressure. */
+/* A node under memory pressure. */
 struct pressed {
     uint32_t position;
-    bool known;    /* it was before */
-    int64_t at_ns; /* since when, or since the last stop for it; now for one that was not */
-    uint32_t drop; /* instance slot, NONE */
+    bool known;    /* a fact says that it was under pressure before */
+    int64_t at_ns; /* start of the pressure, or the last stop because of it; now_ns if not known */
+    uint32_t drop; /* slot of the instance to stop, or NONE */
 };
 
 struct leavers {
     VEC(struct pressed) pressed;
     VEC(uint32_t) slots;
-    uint64_t *moves, *stops; /* instance slots; NULL: none */
-    struct keyed *known;     /* facts of the snapshot by the node's name */
+    uint64_t *moves, *stops; /* bit sets of instance slots; NULL: none */
+    struct keyed *known;     /* pressure facts of the snapshot, sorted by node name */
     uint32_t known_len;
-    uint64_t *kept; /* of these: still so */
+    uint64_t *kept; /* a bit per known fact: the node is still under pressure */
 };
 
 bool leaver_moves(const struct berth_plan *p, uint32_t instance)
@@ -55,7 +55,8 @@ void leavers_done(struct berth_plan *p)
     vec_done(&p->leavers->slots);
 }
 
-/* Of a service that is wanted, and not of a gang, which goes as a whole. */
+/* Returns whether the instance may be evicted: a settled instance of a wanted service that is in no gang. A gang only
+ * goes as a whole. */
 static bool may_leave(const struct berth_plan *p, const struct instance *i)
 {
     const struct workload *w = snapshot_workload(p->s, i->workload.v);
@@ -63,13 +64,13 @@ static bool may_leave(const struct berth_plan *p, const struct instance *i)
     return settled && w->kind == BERTH_SERVICE && !w->gone && !w->suspended && w->gang == NONE;
 }
 
-/* Nodes that are lost say nothing, and those that are drained lose all anyway. */
+/* Returns whether evictions apply to the node: lost nodes do not report, and drained nodes lose everything anyway. */
 static bool node_listens(const struct berth_snapshot *s, uint32_t position)
 {
     return s->state[position] == BERTH_NODE_READY || s->state[position] == BERTH_NODE_CORDONED;
 }
 
-/* ---- pressure: which nodes -------------------------------------------------------------------------------------- */
+/* ---- pressure: nodes -------------------------------------------------------------------------------------------- */
 
 static bool above(int64_t used, uint32_t percent, int64_t of)
 {
@@ -94,7 +95,7 @@ static void index_known(struct berth_plan *p)
     sort_keyed(l->known, l->known + len, len);
 }
 
-/* Its place among the known, or NONE. */
+/* Returns the index of the node's fact among the known ones, or NONE. */
 static uint32_t known_find(const struct leavers *l, sym node)
 {
     uint32_t low = 0, high = l->known_len;
@@ -133,7 +134,7 @@ static void find_pressed(struct berth_plan *p)
     }
 }
 
-/* ---- pressure: whom to stop ------------------------------------------------------------------------------------- */
+/* ---- pressure: instances to stop -------------------------------------------------------------------------------- */
 
 static int64_t memory_used(const struct berth_snapshot *s, const struct instance *i)
 {
@@ -151,7 +152,7 @@ static bool available(const struct berth_snapshot *s, const struct instance *i)
     return i->state == BERTH_RUNNING && i->ready && s->state[snapshot_position(s, i)] != BERTH_NODE_LOST;
 }
 
-/* Can its workload do without it, and without those that go already? */
+/* Returns whether the workload stays above min_available without this instance and without those picked already. */
 static bool spare(const struct berth_plan *p, const struct instance *i)
 {
     const struct workload *w = snapshot_workload(p->s, i->workload.v);
@@ -169,7 +170,7 @@ static bool spare(const struct berth_plan *p, const struct instance *i)
     return there - going > w->min_available;
 }
 
-/* Does `a` go before `b`? */
+/* Returns whether `a` is evicted before `b`. */
 static bool goes_first(const struct berth_plan *p, const struct instance *a, const struct instance *b)
 {
     int32_t pa = snapshot_workload(p->s, a->workload.v)->priority;
@@ -200,7 +201,7 @@ static uint32_t pick_drop(const struct berth_plan *p, const struct pressed *at)
     return best;
 }
 
-/* What its instances that stop will give back, and how many these are. */
+/* Returns the memory used by stopping instances of the node, and adds their number to *ret_len. */
 static int64_t stopping_used(const struct berth_snapshot *s, uint32_t position, uint32_t *ret_len)
 {
     const struct node *n = pages_at(&s->nodes, s->layout->slot[position]);
@@ -224,7 +225,8 @@ static void find_drops(struct berth_plan *p)
 
     for (size_t i = 0; i < p->leavers->pressed.len; i++) {
         (void)stopping_used(s, p->leavers->pressed.at[i].position, &stopping);
-        /* Once at each moment: whom to pick depends on who else was, and that is not remembered. */
+        /* Picks at most once per moment: the choice depends on earlier picks of the same moment, which are not
+         * recorded. */
         picked |= p->leavers->pressed.at[i].known && p->leavers->pressed.at[i].at_ns == s->now_ns;
     }
     for (size_t i = 0; i < p->leavers->pressed.len; i++) {
@@ -247,9 +249,10 @@ static void find_drops(struct berth_plan *p)
     }
 }
 
-/* ---- over ------------------------------------------------------------------------------------------------------- */
+/* ---- nodes over capacity ---------------------------------------------------------------------------------------- */
 
-/* By how much what is there, and does not stop, exceeds what the node has, by resource; false: nowhere. */
+/* Fills `lack` with the amount, by resource, by which instances that do not stop exceed the node's capacity. Returns
+ * whether any amount is positive. */
 static bool find_lack(const struct berth_snapshot *s, uint32_t position, int64_t *lack)
 {
     const struct node *n = pages_at(&s->nodes, s->layout->slot[position]);
@@ -293,7 +296,7 @@ static bool helps(const struct class *k, const int64_t *lack)
     return false;
 }
 
-/* Lowest priority first, then the youngest, whoever gives back something that is lacking, until nothing is. */
+/* Moves instances that hold a lacking resource, lowest priority first, then the youngest, until nothing is lacking. */
 static void shed_node(struct berth_plan *p, uint32_t position, int64_t *lack)
 {
     const struct berth_snapshot *s = p->s;
@@ -317,7 +320,8 @@ static void shed_node(struct berth_plan *p, uint32_t position, int64_t *lack)
             continue;
         for (uint32_t d = 0; d < k->needs_len; d++)
             lack[k->needs[d].resource] -= k->needs[d].amount;
-        leaver_add(p, &p->leavers->moves, slot); /* also one that pressure picked: its workload may need it */
+        /* also an instance that pressure picked: its workload may need the replacement */
+        leaver_add(p, &p->leavers->moves, slot);
     }
 }
 
@@ -336,7 +340,7 @@ static void find_shed(struct berth_plan *p)
         }
 }
 
-/* ---- as a whole ------------------------------------------------------------------------------------------------- */
+/* ---- entry points ----------------------------------------------------------------------------------------------- */
 
 void leavers_find(struct berth_plan *p)
 {
@@ -370,7 +374,7 @@ void leavers_close(struct berth_plan *p)
 
     for (size_t i = 0; i < l->pressed.len; i++) {
         const struct pressed *at = &l->pressed.at[i];
-        if (!at->known || at->drop != NONE) /* even if its workload could not do without it after all */
+        if (!at->known || at->drop != NONE) /* also when reconcile.c kept the instance because of min_available */
             note_pressure(p, snapshot_text(p->s, p->s->layout->id[at->position]), false);
     }
     for (uint32_t i = 0; i < l->known_len; i++)

@@ -1,21 +1,23 @@
-/* eviction.h - who is to leave a node that nobody drains: one that runs out of memory, or that holds more than it has.
+/* eviction.h - instances to evict from a node that is not being drained: a node short of memory, or a node that holds
+ * more than its capacity.
  *
- * Found before workloads are looked at, from the snapshot alone, so that the same are found again until they have gone.
- * From a node under pressure one replica at a time is stopped; from a node that is over as many services move as it takes
- * to fit again. instance_status.c and reconcile.c act on it; a workload never has fewer available than its minimum by this.
+ * Evictions are found before workloads are examined, from the snapshot alone, so each plan finds the same ones until
+ * the instances are gone. On a node under memory pressure one replica at a time is stopped. From a node over capacity,
+ * as many services move as are needed for the rest to fit. instance_status.c and reconcile.c carry the evictions out;
+ * an eviction never brings a workload below min_available.
  */
 #pragma once
 
 #include "core/plan/plan.h"
 
-/* Finds nodes under pressure (cycle.pressed) and who leaves. */
+/* Finds nodes under pressure (cycle.pressed) and the instances to evict. */
 void leavers_find(struct berth_plan *p);
 void leavers_done(struct berth_plan *p);
-/* Adds their workloads. */
+/* Adds the workloads of the evicted instances to the bit set. */
 void leavers_mark(const struct berth_plan *p, uint64_t *workloads);
-/* Remembers which nodes are under pressure, and when somebody was last picked to stop for it. */
+/* Leaves facts about the nodes under pressure and about the last eviction on each. */
 void leavers_close(struct berth_plan *p);
 
-/* Is it to move from a node that is over; to stop on one under pressure? */
+/* Returns whether the instance must move off a node over capacity; or stop on a node under pressure. */
 bool leaver_moves(const struct berth_plan *p, uint32_t instance);
 bool leaver_stops(const struct berth_plan *p, uint32_t instance);

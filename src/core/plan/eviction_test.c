@@ -1,4 +1,4 @@
-/* eviction_test.c - who leaves a node that runs out of memory, or that holds more than it has; and who stays. */
+/* eviction_test.c - which instances leave a node short of memory or over capacity, and which stay. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static struct scene pressed_stage(size_t nodes)
     return s;
 }
 
-/* Time enough for a stop. */
+/* Lets the hold time between two stops pass. */
 static void hold(struct scene *s)
 {
     s->now_ns += 10 * SCENE_SECOND_NS;
@@ -38,14 +38,14 @@ static void lowest_priority_then_overuse_then_youngest(void **state)
     scene_using(&s, 5, "mid", 2, "a", 10, 120);
     scene_using(&s, 6, "high", 0, "a", 10, 400);
     scene_using(&s, 7, "high", 1, "a", 10, 400);
-    scene_step(&s, ""); /* not before it has lasted */
+    scene_step(&s, ""); /* not before the pressure has lasted for the hold time */
     assert_int_equal(berth_plan_recheck_ns(s.p), s.now_ns + 10 * SCENE_SECOND_NS);
     hold(&s);
     scene_step(&s, "stop low/1 a pressure #2");
     assert_int_equal(scene_pending(&s, "low"), 1);
     (void)scene_reason(&s, "low", "pressure");
     hold(&s);
-    scene_step(&s, "stop mid/1 a pressure #4"); /* of `low` one must stay */
+    scene_step(&s, "stop mid/1 a pressure #4"); /* min_available of `low` is one */
     hold(&s);
     scene_step(&s, "stop high/1 a pressure #7");
     hold(&s);
@@ -82,7 +82,7 @@ static void who_keeps_to_its_request_stays(void **state)
     }
 }
 
-/* Jobs, gangs, what is alone, and what says nothing. */
+/* Jobs, gangs, single replicas and instances that report no use are not evicted. */
 static void others_are_not_stopped(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void others_are_not_stopped(void **state)
 static void it_lasts_down_to_the_low_mark(void **state)
 {
     static const struct {
-        int64_t used[3]; /* in turn */
+        int64_t used[3]; /* use at successive moments */
         bool refused[3];
     } rows[] = {
         {{940, 955, 940}, {false, true, true} },
@@ -155,7 +155,7 @@ static void no_more_than_so_many_at_a_time(void **state)
     scene_cleanup(&s);
 }
 
-/* ---- over ------------------------------------------------------------------------------------------------------- */
+/* ---- nodes over capacity ---------------------------------------------------------------------------------------- */
 
 static void services_leave_a_node_that_shrank(void **state)
 {
@@ -172,13 +172,13 @@ static void services_leave_a_node_that_shrank(void **state)
     scene_running(&s, "web", 0, "a");
     scene_running(&s, "job", 0, "a");
     scene_running(&s, "idle", 0, "a");
-    scene_node(&s, "a", 600, 1000); /* one of them too much */
+    scene_node(&s, "a", 600, 1000); /* holds one pod too many */
     scene_step(&s, "place low/1 b over for 2");
     scene_report(&s, 6, BERTH_RUNNING, true);
     scene_step(&s, "stop low/1 a moved #2");
     scene_gone(&s, 2);
     scene_step(&s, "");
-    scene_node(&s, "a", 100, 1000); /* the job stays all the same */
+    scene_node(&s, "a", 100, 1000); /* the job is never evicted */
     scene_step(&s, "place low/0 b over for 1; place web/0 b over for 3");
     scene_cleanup(&s);
 }
@@ -192,13 +192,13 @@ static void without_room_elsewhere_what_is_spare_stops(void **state)
     for (uint32_t i = 0; i < 3; i++)
         scene_running(&s, "web", i, "a");
     scene_node(&s, "a", 500, 1000);
-    scene_step(&s, "stop web/1 a over #2"); /* two are too many, and two must stay available */
+    scene_step(&s, "stop web/1 a over #2"); /* two pods too many, but min_available is two */
     s.policy.shed = false;
     scene_see(&s, "");
     scene_cleanup(&s);
 }
 
-/* One from which another takes over has its turn like all; the other then stands for the pod. */
+/* A pod with a replacement is evicted in the usual order; its replacement then takes over. */
 static void who_is_replaced_goes_in_its_turn(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* headroom.c - sums of what zones and domains have free. */
+/* headroom.c - sums of free resources by zone and domain. */
 #include "core/plan/headroom.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static bool zone_same(const void *ctx, uint32_t value, const void *key)
     return ((const sym *)ctx)[value] == *(const sym *)key;
 }
 
-/* The zones of ready nodes, numbered in the order of the layout. */
+/* Returns the zone index of each ready node; zones are numbered in the order of the layout. */
 static uint32_t *number_zones(struct cycle *c, uint32_t *ret_len)
 {
     uint32_t *zone = ARENA_ARRAY(c->arena, uint32_t, (size_t)c->blocks * BLOCK + 1), len = 0;
@@ -35,7 +35,7 @@ static uint32_t *number_zones(struct cycle *c, uint32_t *ret_len)
     return zone;
 }
 
-/* The ready nodes of one domain. */
+/* Marks the ready nodes of one domain. */
 static uint32_t *mark_domain(struct cycle *c, const char *domain)
 {
     uint32_t *zone = ARENA_ARRAY(c->arena, uint32_t, (size_t)c->blocks * BLOCK + 1);
@@ -92,7 +92,7 @@ struct headroom *headroom_new(struct cycle *c, const struct berth_headroom *from
         bool domain = x->domain && *x->domain;
         uint32_t r = resource_of(c->s, x->resource);
         if (r == NONE || r >= c->resources || !c->free[r] || c->s->resources[r].optional)
-            continue; /* nobody has any, or everybody any number */
+            continue; /* no node has any, or nodes take any number */
         if (!domain && !every)
             every = number_zones(c, &zones);
         h->at[h->len].resource = r;
@@ -112,7 +112,7 @@ void headroom_count(const struct cycle *c, uint32_t position, int sign)
     }
 }
 
-/* All pods of its gang; of no gang, none. */
+/* Returns the number of pods of the workload's gang; 0 without a gang. */
 static uint64_t gang_tasks(const struct berth_snapshot *s, const struct workload *w)
 {
     uint64_t tasks = 0;

@@ -1,9 +1,9 @@
-/* headroom.h - what is kept free in every zone, or in one domain, for what comes next.
+/* headroom.h - resources kept free in every zone, or in one domain, for future work.
  *
- * Counted over the ready nodes of a zone (those without one are a zone, too), or of the domain: what each has free at once. A pod
- * below the policy's priority is not placed in a zone that would then have less left than is kept, unless it is of a gang that
- * is large enough. One that takes over from another is no new demand and is not held to it. Kept with every change of the
- * books.
+ * Headroom is summed over what the ready nodes of a zone (nodes without a zone form one zone), or of the domain, have
+ * free at once. A pod below the policy's priority is not placed in a zone that would then have less free than the
+ * headroom, unless its gang is large enough. Replacement instances are no new demand and are exempt. The sums are
+ * updated with every change of the books.
  */
 #pragma once
 
@@ -11,25 +11,25 @@
 
 struct headroom {
     int32_t priority;
-    uint32_t tasks; /* of a gang that may use it; 0: none for its size */
+    uint32_t tasks; /* gangs of at least so many pods may use it; 0: no gang may */
     struct headroom_row {
         uint32_t resource;
-        const char *domain;   /* NULL: of every zone */
-        const uint32_t *zone; /* [position]: or the domain; NONE: not ready, or not of it, counts nowhere */
+        const char *domain;   /* NULL: every zone */
+        const uint32_t *zone; /* [position]: zone or domain index; NONE: not ready or outside the domain */
         int64_t *free, *keep; /* [zone] */
     } * at;
     uint32_t len;
 };
 
-/* NULL where nothing is kept. The policy is valid. */
+/* Returns NULL if no headroom is kept. The policy is valid. */
 struct headroom *headroom_new(struct cycle *c, const struct berth_headroom *from);
-/* What the node has free counts no longer (sign -1), or again. */
+/* Subtracts what the node has free from the sums (sign -1), or adds it again (sign 1). */
 void headroom_count(const struct cycle *c, uint32_t position, int sign);
 
-/* Must the pods of the turn leave it alone? */
+/* Returns whether pods of the placement attempt must leave the headroom free. */
 bool headroom_binds(const struct headroom *h, const struct turn *t);
 
-/* Would one more pod of the class on this node leave enough of the row's resource? */
+/* Returns whether one more pod of the class on this node leaves enough of the row's resource. */
 static inline bool headroom_left(const struct headroom *h, uint32_t row, const struct class *k, uint32_t position)
 {
     const struct headroom_row *r = &h->at[row];

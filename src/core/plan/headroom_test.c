@@ -1,4 +1,4 @@
-/* headroom_test.c - what is kept free in every zone or in a domain, from whom, and for whom. */
+/* headroom_test.c - headroom in every zone or in a domain: which pods must leave it free and which may use it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static struct scene zones(const struct berth_reserve *reserve)
     return s;
 }
 
-/* How many of ten pods of 300 find a place. */
+/* How many of ten pods of 300 cpu are placed. */
 static void pods_that_fit(void **state)
 {
     static const struct {
@@ -30,7 +30,7 @@ static void pods_that_fit(void **state)
         uint32_t want;
     } rows[] = {
         {"nothing is kept",        {"cpu", 0, 0},     0, 9},
-        {"a tenth of each zone",   {"cpu", 0, 100},   0, 9}, /* 200 of 2000 and 100 of 1000 are left anyway */
+        {"a tenth of each zone",   {"cpu", 0, 100},   0, 9}, /* 200 of 2000 and 100 of 1000 stay free anyway */
         {"a little more",          {"cpu", 0, 101},   0, 7},
         {"an amount in each zone", {"cpu", 700, 0},   0, 5},
         {"the larger of both",     {"cpu", 100, 500}, 0, 4},
@@ -67,7 +67,7 @@ static void the_reason_is_named(void **state)
     scene_cleanup(&s);
 }
 
-/* A domain is called by its name, and not a zone. */
+/* The reason names the domain, not a zone. */
 static void the_domain_is_named(void **state)
 {
     static const struct berth_reserve reserve = {"cpu", 0, 1000, "train"};
@@ -83,7 +83,7 @@ static void the_domain_is_named(void **state)
     scene_cleanup(&s);
 }
 
-/* What moves is no new demand. */
+/* Migrations are no new demand. */
 static void a_drain_may_use_it(void **state)
 {
     static const struct berth_reserve reserve = {"cpu", 0, 1000};
@@ -96,14 +96,14 @@ static void a_drain_may_use_it(void **state)
     scene_cleanup(&s);
 }
 
-/* In one domain, across zones: how many of ten pods of 300 find a place on four nodes of 1000. */
+/* Headroom in one domain that spans zones: how many of ten pods of 300 are placed on four nodes of 1000. */
 static void kept_in_a_domain(void **state)
 {
     static const struct {
         const char *label;
         struct berth_reserve reserves[2];
         size_t len;
-        const char *domains; /* that the pods may use */
+        const char *domains; /* domains that the pods may use */
         uint32_t want;
     } rows[] = {
         {"nothing",                   {{"cpu", 0, 0, "train"}},                            1, "",      10},
@@ -138,7 +138,7 @@ static void kept_in_a_domain(void **state)
     }
 }
 
-/* Gangs that are large enough may use what is kept; all workloads of a gang count. */
+/* Gangs that are large enough may use the headroom; the pods of all workloads of a gang count. */
 static void kept_for_large_gangs(void **state)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* instance_status.c - looking at a workload's instances one by one. */
+/* instance_status.c - classifies the instances of a workload one by one. */
 #include "core/plan/instance_status.h"
 
 #include <assert.h>
@@ -45,7 +45,7 @@ static void gather(struct berth_plan *p, struct standing *st)
         st->at[n] = raw[order[n]];
 }
 
-/* Have all the instances it waits for stopped? They are on its own node. */
+/* Returns whether all instances that the reserved one waits for have stopped. They are on its own node. */
 static bool waits_over(const struct berth_plan *p, const struct instance *i)
 {
     const struct node *n = pages_at(&p->s->nodes, i->node.v);
@@ -61,7 +61,7 @@ static bool waits_over(const struct berth_plan *p, const struct instance *i)
     return true;
 }
 
-/* Does another still hold one of its ports on the node, or mount one of its volumes elsewhere? */
+/* Returns whether another instance still holds one of its ports on the node, or mounts one of its volumes elsewhere. */
 static bool things_held(const struct berth_plan *p, const struct instance *i)
 {
     const struct hold *own, *h;
@@ -86,7 +86,7 @@ enum promise promise_of(struct berth_plan *p, uint32_t slot)
     const struct instance *i = snapshot_instance(p->s, slot);
     struct cycle *c = &p->c;
     const struct class *k = snapshot_class(p->s, i->class);
-    const struct turn fixed = {.c = c, .k = k}; /* enough for filters that look at what is fixed of a node */
+    const struct turn fixed = {.c = c, .k = k}; /* enough for filters on fixed node properties */
     uint32_t at = snapshot_position(p->s, i);
     bool now = true;
 
@@ -96,7 +96,7 @@ enum promise promise_of(struct berth_plan *p, uint32_t slot)
         uint32_t r = k->needs[n].resource;
         if (r >= c->resources || !c->free[r])
             return PROMISE_BROKEN;
-        now &= c->now[r][at] >= k->needs[n].amount; /* two books exist: something is reserved */
+        now &= c->now[r][at] >= k->needs[n].amount; /* separate books exist because an instance is reserved */
         if (c->later[r][at] < 0)
             return PROMISE_BROKEN;
     }
@@ -131,7 +131,7 @@ static enum part look_lost(struct berth_plan *p, struct member *m, const struct 
 
     m->lost = true;
     if ((p->alarm && !PLANTED(ALARM_IGNORED)) || w->on_lost == BERTH_LOST_WAIT || w->gone || w->suspended)
-        return PART_COUNTED; /* what is not wanted is told to stop, should it ever listen */
+        return PART_COUNTED; /* an instance that is not wanted is told to stop, in case its node ever reports again */
     if (w->on_lost == BERTH_LOST_REPLACE)
         return PART_NONE;
     if (__builtin_add_overflow(p->s->since[at], fence_ns, &fenced))
@@ -178,7 +178,7 @@ void member_leave(struct berth_plan *p, struct member *m, enum berth_cause cause
     m->part = reserved ? PART_NONE : PART_LEAVING;
 }
 
-/* ---- pairs: the old one and the one that takes over ------------------------------------------------------------- */
+/* ---- pairs of an old instance and its replacement --------------------------------------------------------------- */
 
 static uint32_t member_find(const struct standing *st, uint64_t id)
 {
@@ -188,7 +188,7 @@ static uint32_t member_find(const struct standing *st, uint64_t id)
     return NONE;
 }
 
-/* Has a move that nobody asked for been starting for too long? */
+/* Returns whether an automatic migration has been starting for too long. */
 static bool overdue(struct berth_plan *p, int64_t since_ns)
 {
     int64_t end;
@@ -198,7 +198,7 @@ static bool overdue(struct berth_plan *p, int64_t since_ns)
     return p->s->now_ns >= end;
 }
 
-/* Of two replacements the one that is available, then the older one, is kept. */
+/* Compares two replacements of one instance: the available one is kept, else the older one. */
 static bool better_extra(const struct member *a, const struct member *b)
 {
     if (a->available != b->available)
@@ -215,7 +215,7 @@ static void pair(struct berth_plan *p, struct standing *st)
             continue;
         uint32_t old = member_find(st, replaces);
         if (old == NONE || st->at[old].part != PART_COUNTED || st->at[old].lost || old == n)
-            continue; /* it has taken over already */
+            continue; /* the replacement has taken over already */
         m->part = PART_EXTRA;
         uint32_t rival = st->at[old].extra;
         if (rival != NONE && !better_extra(m, &st->at[rival])) {
@@ -228,7 +228,7 @@ static void pair(struct berth_plan *p, struct standing *st)
     }
 }
 
-/* Takes back moves that somebody wants undone, or that took too long. */
+/* Undoes migrations that a user wants undone, or that took too long. */
 static void undo(struct berth_plan *p, struct standing *st)
 {
     struct migration_seen seen;
@@ -260,7 +260,8 @@ static void take_over(struct berth_plan *p, struct standing *st)
     }
 }
 
-/* Of two with one ordinal (one came back from a lost node) the one that is available is kept, then the younger. */
+/* Compares two instances with one ordinal (one came back from a lost node): the available one is kept, else the younger
+ * one. */
 static bool better_twin(const struct member *a, const struct member *b)
 {
     if (a->available != b->available)
@@ -300,7 +301,8 @@ static bool ordinal_done(const struct standing *st, const struct member *m)
     return false;
 }
 
-/* No pod has two; and tasks have ranks: one beyond the last, or one that is done, is none of those asked for. */
+/* Stops duplicate instances of a pod. Tasks of a job have ranks: those with a rank past the last one, or whose task is
+ * done, stop too. */
 static void stop_strays(struct berth_plan *p, struct standing *st)
 {
     bool ranks = st->w->kind == BERTH_JOB;
@@ -311,7 +313,7 @@ static void stop_strays(struct berth_plan *p, struct standing *st)
     }
 }
 
-/* Has an earlier one of the same task ended, too? */
+/* Returns whether an earlier instance of the same task is done as well. */
 static bool done_before(const struct standing *st, uint32_t n)
 {
     for (uint32_t x = n; x-- > 0 && st->at[x].ordinal == st->at[n].ordinal;)

@@ -1,4 +1,5 @@
-/* instance_status_test.c - instances one by one: on lost nodes, and with promises that are kept or dropped.
+/* instance_status_test.c - status of single instances: on lost nodes, and reserved instances that are promoted or
+ * dropped.
  *
  * Each step is also applied, and must leave nothing to do at that moment.
  */
@@ -28,7 +29,7 @@ static void lost_and_replaced_at_once(void **state)
     scene_step(&s, "place web/0 c lost");
     scene_report(&s, 3, BERTH_RUNNING, true);
     scene_stage_state(&s, "a", BERTH_NODE_READY);
-    scene_step(&s, "stop web/0 a scaled #1"); /* of two that work the younger one stays */
+    scene_step(&s, "stop web/0 a scaled #1"); /* of two available instances the younger one is kept */
     scene_cleanup(&s);
 }
 
@@ -93,7 +94,8 @@ static void the_time_to_fence_is_the_workloads(void **state)
     }
 }
 
-/* Its workload may have become another one since: what the node was told counts, if that is longer. */
+/* The workload's fence time may have changed since the placement: the longer of it and the time that the node was told
+ * applies. */
 static void the_time_to_fence_is_what_its_node_was_told(void **state)
 {
     static const struct {
@@ -144,7 +146,7 @@ static void an_alarm_when_too_many_are_lost(void **state)
         size_t nodes, lost;
         bool alarm;
     } rows[] = {
-        {2, 1, false}, /* one alone may die */
+        {2, 1, false}, /* a single lost node raises no alarm */
         {3, 1, false},
         {3, 2, true },
         {6, 2, false}, /* exactly a third */
@@ -167,7 +169,7 @@ static void an_alarm_when_too_many_are_lost(void **state)
         scene_plan(&s);
         assert_int_equal(berth_plan_alarm(s.p), rows[i].alarm);
         for (size_t n = 0; n < berth_plan_actions(s.p) && rows[i].alarm; n++)
-            assert_string_equal(berth_plan_action(s.p, n).workload, "new"); /* new work goes on */
+            assert_string_equal(berth_plan_action(s.p, n).workload, "new"); /* new work is still placed */
         assert_int_equal(berth_plan_actions(s.p), rows[i].alarm ? rows[i].lost < rows[i].nodes : 3);
         scene_cleanup(&s);
     }
@@ -186,9 +188,9 @@ static void what_is_not_wanted_is_stopped_on_lost_nodes_too(void **state)
     scene_cleanup(&s);
 }
 
-/* ---- promises --------------------------------------------------------------------------------------------------- */
+/* ---- reserved instances ----------------------------------------------------------------------------------------- */
 
-/* web/0 is reserved (#2) on a, behind old/0 (#1), which is stopping. */
+/* web/0 is reserved (#2) on a, waiting for old/0 (#1), which is stopping. */
 static struct scene promised(void)
 {
     struct scene s = scene_stage(1);
@@ -221,7 +223,7 @@ static void a_promise_that_fits_no_longer_is_dropped(void **state)
     scene_cleanup(&s);
 
     s = promised();
-    scene_node(&s, "a", 700, 1000); /* even without old/0 there is too little */
+    scene_node(&s, "a", 700, 1000); /* too small even without old/0 */
     scene_node(&s, "b", 1000, 1000);
     scene_step(&s, "stop web/0 a infeasible #2; place web/0 b pending");
     scene_cleanup(&s);
@@ -233,7 +235,7 @@ static void a_promise_that_fits_no_longer_is_dropped(void **state)
     scene_cleanup(&s);
 }
 
-/* What is not wanted any more is dropped, not promoted first. */
+/* A reserved instance that is no longer wanted is dropped, not promoted. */
 static void a_promise_is_given_up(void **state)
 {
     static const bool stopped[] = {false, true};
@@ -263,7 +265,7 @@ static void a_port_is_promised_until_it_is_free(void **state)
     scene_cleanup(&s);
 }
 
-/* Even where it does not say what it waits for. */
+/* Even if the reserved instance lists no instances to wait for. */
 static void a_port_that_is_held_is_not_handed_over(void **state)
 {
     (void)state;
@@ -277,7 +279,7 @@ static void a_port_that_is_held_is_not_handed_over(void **state)
     scene_cleanup(&s);
 }
 
-/* The node has another one that is well, which somebody holds. */
+/* The node has another, healthy GPU, which is in use. */
 static void a_gpu_that_ails_is_not_handed_over(void **state)
 {
     static const struct berth_gpu well[2] = {0};
@@ -310,7 +312,7 @@ static void a_gpu_that_ails_is_not_handed_over(void **state)
     }
 }
 
-/* ---- twins ------------------------------------------------------------------------------------------------------ */
+/* ---- duplicates ------------------------------------------------------------------------------------------------- */
 
 static void two_with_one_ordinal_are_one_pod(void **state)
 {

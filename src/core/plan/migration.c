@@ -1,4 +1,4 @@
-/* migration.c - what is remembered of migrations: found when a plan begins, closed when it ends. */
+/* migration.c - facts about migrations: indexed when a plan begins, closed when it ends. */
 #include "core/plan/migration.h"
 
 #include "base/bits.h"
@@ -12,16 +12,16 @@ struct heir {
     uint32_t slot, next;
 };
 
-/* A fact of the snapshot. */
+/* A migration fact of the snapshot. */
 struct migration {
     const struct fact *fact;
-    uint32_t slot;  /* of the old instance, NONE */
-    uint32_t heirs; /* who takes over from it, a chain */
-    bool renewed;   /* this plan remembers something else */
+    uint32_t slot;  /* slot of the old instance, or NONE */
+    uint32_t heirs; /* replacements of it, a chain */
+    bool renewed;   /* this plan records a new fact about it */
 };
 
 struct migrations {
-    struct migration *at; /* by the old instance's id */
+    struct migration *at; /* sorted by the old instance's id */
     uint32_t len;
     VEC(struct heir) heirs;
 };
@@ -39,7 +39,7 @@ static struct migration *find(const struct migrations *m, uint64_t id)
     return low < m->len && m->at[low].fact->subject == id ? &m->at[low] : NULL;
 }
 
-/* Who they are about, in one look at the instances; none where there are none to look for. */
+/* Finds the old and new instances of all migrations in one pass over the instances. Skipped without migrations. */
 static void find_instances(struct berth_plan *p, struct migrations *m)
 {
     for (uint32_t i = 0; m->len && i < p->s->instances.len; i++) {
@@ -100,7 +100,7 @@ bool migration_of(const struct berth_plan *p, uint64_t instance, struct migratio
     return true;
 }
 
-/* ---- remembering ------------------------------------------------------------------------------------------------ */
+/* ---- recording -------------------------------------------------------------------------------------------------- */
 
 static bool there(const struct berth_plan *p, uint32_t slot)
 {
@@ -112,7 +112,7 @@ static bool stops(const struct berth_plan *p, uint32_t slot)
     return snapshot_instance(p->s, slot)->state == BERTH_STOPPING || bits_has(p->c.stopped, slot);
 }
 
-/* Is somebody there that takes over from it, or has this plan placed somebody? */
+/* Returns whether a replacement of the instance exists or was placed by this plan. */
 static bool has_heir(const struct berth_plan *p, const struct migration *m)
 {
     for (uint32_t h = m->heirs; h != NONE; h = p->migrations->heirs.at[h].next) {
@@ -159,7 +159,7 @@ void migration_note(struct berth_plan *p, uint64_t instance, enum berth_migratio
         cause = ends && was != BERTH_CAUSE_PENDING ? was : cause;
         to = cause == BERTH_CAUSE_BY_HAND ? known->fact->key : 0;
         bool same = known->fact->value == berth_migration_value(phase, cause) && known->fact->key == to;
-        if (same && (phase != BERTH_MIGRATION_STARTING || has_heir(p, known))) /* else it begins anew */
+        if (same && (phase != BERTH_MIGRATION_STARTING || has_heir(p, known))) /* else the migration begins anew */
             return;
         known->renewed = true;
     }

@@ -1,7 +1,8 @@
-/* migration.h - migrations as a plan knows them: facts of the snapshot, and those it leaves.
+/* migration.h - the migrations of a plan: facts of the snapshot, and the facts that the plan leaves.
  *
- * What a migration does follows from the fact and the two instances; instance_status.c and reconcile.c act on it. Here it is
- * found by the old instance's id, remembered anew when its phase changes, and ended when nothing of it is left.
+ * The fact and the two instances determine the next step of a migration; instance_status.c and reconcile.c carry it
+ * out. This module finds migrations by the id of the old instance, records phase changes, and ends migrations whose
+ * instances are gone.
  */
 #pragma once
 
@@ -11,21 +12,22 @@ struct migration_seen {
     enum berth_migration_phase phase;
     enum berth_cause cause;
     int64_t at_ns;
-    sym to; /* the node wished for; 0: any */
+    sym to; /* the requested target node; 0: any */
 };
 
-/* Reads the facts of the snapshot; O(facts), and where there are any one look at each instance. */
+/* Reads the facts of the snapshot. O(facts); with any migration also O(instances). */
 void migrations_index(struct berth_plan *p);
 void migrations_done(struct berth_plan *p);
-/* Adds the workloads whose instances they are about. */
+/* Adds the workloads of migrating instances to the bit set. */
 void migrations_mark(const struct berth_plan *p, uint64_t *workloads);
-/* What is remembered of this instance; false: nothing. */
+/* Stores the migration of this instance in *ret; false: there is none. */
 bool migration_of(const struct berth_plan *p, uint64_t instance, struct migration_seen *ret);
-/* Is it still going on, after what this plan has decided so far? One whose new instance is gone is not. */
+/* Returns whether the migration still goes on after the decisions made so far. A migration whose new instance is gone
+ * does not. */
 bool migration_stands(struct berth_plan *p, uint64_t instance);
-/* Remembers, unless it is remembered already. One that stops the old instance keeps its cause. */
+/* Records a phase unless it is recorded already. A migration that begins to stop the old instance keeps its cause. */
 void migration_note(struct berth_plan *p, uint64_t instance, enum berth_migration_phase phase, enum berth_cause cause);
-/* Does any move, after what this plan has decided so far? */
+/* Returns whether any migration goes on after the decisions made so far. */
 bool migrations_under_way(struct berth_plan *p);
-/* Ends what is over. */
+/* Ends the facts of finished migrations. */
 void migrations_close(struct berth_plan *p);

@@ -1,4 +1,4 @@
-/* migration_test.c - moves that somebody asks for, and takes back; what is remembered of them. */
+/* migration_test.c - migrations that users request and undo, and their facts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static void say(struct scene *s, uint64_t instance, enum berth_migration_phase p
     scene_must(s, berth_fact_put(s->c, &f, &s->err));
 }
 
-/* What is remembered in the cluster; 0: nothing. */
+/* Returns the fact's value in the cluster; 0: none. */
 static int remembered(const struct scene *s, uint64_t instance)
 {
     for (uint32_t i = 0; i < s->c->facts.len; i++) {
@@ -70,7 +70,7 @@ static void without_a_node_it_goes_to_any_other(void **state)
     scene_cleanup(&s);
 }
 
-/* The old one stays as long as there is no place, even if others are available. */
+/* The old instance stays until the new one has a place, even if other replicas are available. */
 static void it_waits_for_its_place(void **state)
 {
     (void)state;
@@ -84,12 +84,12 @@ static void it_waits_for_its_place(void **state)
     assert_int_equal(remembered(&s, 1), BERTH_MIGRATION_WISHED);
     scene_node(&s, "c", 1000, 1000);
     scene_step(&s, "place web/0 c by-hand for 1");
-    scene_gone(&s, 3); /* it fails: the wish stands */
+    scene_gone(&s, 3); /* the new instance fails; the request remains */
     scene_step(&s, "place web/0 c by-hand for 1");
     scene_must(&s, berth_node_remove(s.c, "b", &s.err));
     scene_gone(&s, 4);
     scene_must(&s, berth_node_remove(s.c, "c", &s.err));
-    scene_step(&s, ""); /* nowhere */
+    scene_step(&s, ""); /* its target node is gone */
     assert_int_equal(scene_pending(&s, "web"), 1);
     scene_cleanup(&s);
 }
@@ -100,7 +100,7 @@ static void it_is_taken_back(void **state)
     struct scene s = web_on_a(2);
     say(&s, 1, BERTH_MIGRATION_WISHED, "");
     scene_step(&s, "place web/0 b by-hand for 1");
-    scene_report(&s, 3, BERTH_RUNNING, true); /* ready, but nobody was told to stop yet */
+    scene_report(&s, 3, BERTH_RUNNING, true); /* ready, but the old instance was not told to stop yet */
     say(&s, 1, BERTH_MIGRATION_UNDONE, "");
     scene_step(&s, "stop web/0 b undone #3");
     scene_gone(&s, 3);
@@ -123,7 +123,7 @@ static void a_drain_is_stronger(void **state)
     scene_cleanup(&s);
 }
 
-/* Its place has become free, but one that takes over from it has another already. */
+/* The resources of a reserved instance are free, but its replacement already has a place elsewhere. */
 static void who_is_taken_over_does_not_begin(void **state)
 {
     (void)state;

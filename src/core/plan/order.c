@@ -1,4 +1,4 @@
-/* order.c - who is looked at, and in which order. */
+/* order.c - which workloads a plan examines, and in which order. */
 #include <string.h>
 
 #include "base/bits.h"
@@ -6,7 +6,7 @@
 #include "core/plan/eviction.h"
 #include "core/plan/migration.h"
 
-enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
+enum { PREFETCH = 8 }; /* workloads in order are scattered in memory, so they are prefetched */
 
 static void mark_gang(const struct berth_snapshot *s, uint64_t *bits, uint32_t workload)
 {
@@ -33,7 +33,7 @@ static bool has_expired(struct berth_plan *p, uint32_t workload)
     return over;
 }
 
-/* Whose pods have run out of their time. */
+/* Marks workloads with pods that have exceeded their time limit. */
 static void mark_expired(struct berth_plan *p, uint64_t *bits)
 {
     const struct berth_snapshot *s = p->s;
@@ -45,7 +45,8 @@ static void mark_expired(struct berth_plan *p, uint64_t *bits)
                 bits_add(bits, w * 64 + (uint32_t)i);
 }
 
-/* Unsettled workloads, those with instances on nodes that are not ready, and the rest of their gangs. */
+/* Marks unsettled workloads, workloads with instances on nodes that are not ready, and the other workloads of their
+ * gangs. */
 static uint64_t *mark(struct berth_plan *p)
 {
     const struct berth_snapshot *s = p->s;
@@ -65,7 +66,7 @@ static uint64_t *mark(struct berth_plan *p)
     return bits;
 }
 
-/* Keys of one round of a stable sort, from the least to the most significant. */
+/* Returns the sort key of one round of a stable sort, from the least to the most significant. */
 static uint64_t key_of(const struct berth_snapshot *s, unsigned round, uint32_t workload)
 {
     const struct workload *w = snapshot_workload(s, workload);
@@ -76,7 +77,7 @@ static uint64_t key_of(const struct berth_snapshot *s, unsigned round, uint32_t 
     }
 }
 
-/* Workloads of the bits, by priority, creation, id. */
+/* Returns the marked workloads by priority, creation time, id. */
 static uint32_t *sorted(struct berth_plan *p, const uint64_t *bits, uint32_t words, uint32_t *ret_len)
 {
     const struct berth_snapshot *s = p->s;
@@ -101,7 +102,7 @@ static uint32_t *sorted(struct berth_plan *p, const uint64_t *bits, uint32_t wor
     return order;
 }
 
-/* Those of a list that are among the bits. */
+/* Returns the workloads of the list that are marked. */
 static uint32_t *only_of(struct berth_plan *p, const uint32_t *list, uint32_t len, const uint64_t *bits, uint32_t words,
                          uint32_t *ret_len)
 {
@@ -113,7 +114,7 @@ static uint32_t *only_of(struct berth_plan *p, const uint32_t *list, uint32_t le
     return to;
 }
 
-/* Who is by right is found in the same order: then both are sorted at once. */
+/* Guaranteed pods are determined in the same order (p->by_age), so both lists are sorted together. */
 uint32_t *order_make(struct berth_plan *p, uint32_t *ret_len)
 {
     const struct berth_snapshot *s = p->s;

@@ -1,4 +1,4 @@
-/* order_test.c - who goes first: priority, then creation, then id; gangs stand together. */
+/* order_test.c - order of workloads: priority, then creation time, then id; gangs stay together. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,7 +97,7 @@ static void order_is_free_of_history(void **state)
             at[i] = at[j];
             at[j] = swap;
         }
-        scene_node(&s, "n", 300, 100000); /* room for some */
+        scene_node(&s, "n", 300, 100000); /* room for some of the workloads */
         for (uint32_t i = 0; i < 50; i++) {
             char id[16];
             (void)snprintf(id, sizeof id, "w%u", at[i]);

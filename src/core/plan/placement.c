@@ -1,9 +1,11 @@
-/* placement.c - granting wishes: the best node for each pod, gangs as a whole, places reserved on what will be free.
+/* placement.c - places demands: the best node for each pod, gangs as a whole, and reserving actions on resources that
+ * stopping instances will free.
  *
- * One pass in order (tier.c): a place at once, one on what is stopping, one made by stopping what comes later (preempt.c), or
- * else a reservation in time (reservation.c), which those that follow may not delay. A pod that fits nowhere leaves everything as it was. Passes are repeated while something changed
- * that could help what was left over: a pod placed that another must be near, a spread that evened out, or a stop that
- * was decided because a replacement found no place. So nothing is left that the next plan would do at the same moment.
+ * One pass in order (tier.c) tries for each demand: free resources, resources of stopping instances, resources freed by
+ * preempting lower demands (preempt.c), and last a reservation in the future (reservation.c), which later demands may
+ * not delay. A demand that fits nowhere leaves everything as it was. Passes are repeated while a change could help the
+ * demands left over: a pod that another must be near was placed, a spread evened out, or a stop was decided because a
+ * replacement found no place. So nothing is left that the next plan would do at the same moment.
  */
 #include <assert.h>
 #include <string.h>
@@ -28,8 +30,8 @@ enum { PROGRESS_EVERY = 1024 };
 
 /* ---- one pod ---------------------------------------------------------------------------------------------------- */
 
-/* The ids of the instances on the node that are about to stop, ascending. A promise also needs room before it is kept, so
- * of very many the first are enough. */
+/* Records the ids of stopping instances on the node, ascending. A promotion also needs free resources, so of very many
+ * ids the first BERTH_LIST_MAX are enough. */
 void place_note_waits(struct berth_plan *p, struct act *a)
 {
     struct cycle *c = &p->c;
@@ -84,7 +86,7 @@ static void grant(struct berth_plan *p, struct turn *t, struct wish *w, uint32_t
     turn_placed(t, position);
 }
 
-/* Takes back the last action, which is a placement of this wish. */
+/* Revokes the last action, which is a placement of this demand. */
 void place_revoke(struct berth_plan *p, struct wish *w)
 {
     struct cycle *c = &p->c;
@@ -108,9 +110,9 @@ void place_revoke(struct berth_plan *p, struct wish *w)
     w->placed--;
 }
 
-/* ---- one wish --------------------------------------------------------------------------------------------------- */
+/* ---- one demand ------------------------------------------------------------------------------------------------- */
 
-/* How far its quotas let it go. */
+/* Returns how many pods of the demand, at most `upto`, its quotas and its placement budget allow. */
 static uint32_t allotted(struct berth_plan *p, struct wish *w, uint32_t upto, bool later)
 {
     uint32_t room = allot_room_of(p, w, later, upto - w->placed);
@@ -123,7 +125,7 @@ static uint32_t allotted(struct berth_plan *p, struct wish *w, uint32_t upto, bo
     return w->placed + room;
 }
 
-/* What counted beside the room on single nodes. */
+/* What limited a placement besides free room on single nodes: reserved time, or other conditions. */
 enum counted { COUNTED_ROOM, COUNTED_TIME, COUNTED_OTHERS };
 
 static enum counted place_now(struct berth_plan *p, struct wish *w, uint32_t upto)
@@ -152,7 +154,7 @@ bool place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint
     uint32_t position;
 
     turn_begin(&t, &p->c, wish_asker(w), true);
-    if (only) /* the mask may be that of all pods with the same rules */
+    if (only) /* the mask may be shared by all pods with the same constraints */
         t.mask = arena_dup(&p->scratch, t.mask, (p->c.blocks + 1) * sizeof *t.mask);
     for (uint32_t b = 0; only && b < p->c.blocks; b++)
         t.mask[b] &= only[b];
@@ -181,22 +183,22 @@ bool place_move(struct berth_plan *p, struct wish *w)
     return w->placed == w->len;
 }
 
-/* Placements of a gang may be given back; of one with several workloads those of the others may be in the way. */
+/* Placements of a gang may be revoked. With several workloads in a gang, placements of one may block another. */
 enum trial { FOR_GOOD, GANG_OF_ONE, GANG_OF_MANY };
 
-/* ---- what is known to be in vain ---- */
+/* ---- failed attempts that are not repeated ---------------------------------------------------------------------- */
 
 enum { VAIN_MAX = 4 };
 
-/* So many pods of a class at once, for so long, found no room: neither at once nor on what was stopping then, beside what was
- * reserved in that round. */
+/* A failed attempt: this many pods of a class at once, for this long, found no room, neither free nor on what was
+ * stopping, beside the reservations of that round. */
 struct vain {
     uint32_t pods, stops, round;
     int64_t duration_ns;
-    bool in_time; /* there was room, but not for so long */
+    bool in_time; /* there was room, but not for long enough */
 };
 
-/* Do nothing but its class, its number and its time decide where it may be? */
+/* Returns whether only the class, number and duration of its pods decide where the demand fits. */
 static bool is_simple(const struct berth_plan *p, const struct wish *w, enum trial trial)
 {
     const struct class *k = snapshot_class(p->s, w->class);
@@ -204,7 +206,8 @@ static bool is_simple(const struct berth_plan *p, const struct wish *w, enum tri
            w->replaces == NONE && !p->c.headroom && p->policy.windows_len == 0 && !w->dated && trial != GANG_OF_MANY;
 }
 
-/* For nothing is freed while wishes are granted, except by a gang that gives back, and by stops. */
+/* Returns whether an equal or smaller attempt failed before. Valid because placing demands frees nothing: a revoked
+ * gang only returns what it took, and stops change the key. */
 static bool is_vain(const struct berth_plan *p, struct wish *w, uint32_t pods)
 {
     int64_t duration_ns = w->duration_ns;
@@ -218,7 +221,7 @@ static bool is_vain(const struct berth_plan *p, struct wish *w, uint32_t pods)
     return false;
 }
 
-/* In place of one that says less, or of any. */
+/* Records a failed attempt in place of one that it covers, else of any. */
 static void note_vain(struct berth_plan *p, const struct wish *w, uint32_t pods)
 {
     struct vain v = {pods, p->stop_state, future_round(p), w->duration_ns, w->refused_in_time};
@@ -232,7 +235,7 @@ static void note_vain(struct berth_plan *p, const struct wish *w, uint32_t pods)
     *to = v;
 }
 
-/* A class that found no place leaves none for others of its class. */
+/* Places up to `upto` pods of a demand. If a class finds no place, other demands of the class are not tried either. */
 static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, enum trial trial)
 {
     uint8_t *dead = &p->c.dead[w->class.v];
@@ -241,7 +244,7 @@ static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, enum
         return;
     w->short_of_quota = w->over_budget = false;
     uint32_t now = allotted(p, w, upto, false);
-    uint32_t later = p->c.any_leaving && now < upto ? allotted(p, w, upto, true) : now; /* never less than at once */
+    uint32_t later = p->c.any_leaving && now < upto ? allotted(p, w, upto, true) : now; /* never less than `now` */
     uint32_t at_once = trial == FOR_GOOD ? 1 : upto - w->placed;
     bool simple = is_simple(p, w, trial);
     if (later == w->placed || (trial != FOR_GOOD && later < upto) || (simple && is_vain(p, w, at_once)))
@@ -250,7 +253,8 @@ static void place_wish(struct berth_plan *p, struct wish *w, uint32_t upto, enum
     w->refused_in_time = hopeless;
     if (!*dead && w->placed < now && !hopeless) {
         enum counted by = place_now(p, w, now);
-        simple = simple && by != COUNTED_OTHERS; /* other workloads may keep this one away, and no other of its class */
+        /* pods of other workloads may keep this one away and no other pod of its class */
+        simple = simple && by != COUNTED_OTHERS;
         *dead = by == COUNTED_ROOM && trial == FOR_GOOD && w->placed < now;
         w->refused_in_time = w->placed < now && future_refused(p);
         if (by == COUNTED_TIME && trial != GANG_OF_MANY && w->placed < now)
@@ -284,13 +288,13 @@ static void gang_fail(struct berth_plan *p, struct wish *w, uint32_t len, uint32
             place_revoke(p, &w[i]);
         w[i].gang_failed = true;
     }
-    for (uint32_t i = 0; i < len; i++) { /* of all rounds, the best */
+    for (uint32_t i = 0; i < len; i++) { /* keep the best result of all rounds */
         w[i].gang_fits = fits > w[i].gang_fits ? fits : w[i].gang_fits;
         w[i].gang_needs = needs;
     }
 }
 
-/* The minimum of every workload of the gang, or nothing; then the rest, as far as it goes. */
+/* Places the minimum of every workload of the gang, or nothing; then as many of the rest as fit. */
 static void place_gang(struct berth_plan *p, struct wish *w, uint32_t len)
 {
     uint32_t needs = 0, started = 0;
@@ -334,8 +338,8 @@ bool place_may_rise(const struct berth_plan *p, struct class_ix class)
     return false;
 }
 
-/* A gang that failed may succeed once others have taken what its first members would have chosen; and then what it may have
- * beyond its minimum. */
+/* Returns whether a group should be tried in a repeated round. A gang that failed may succeed once others have taken
+ * the nodes that its first members would have chosen; then its pods beyond the minimum may follow. */
 static bool wants_round(const struct berth_plan *p, const struct wish *w, uint32_t len, bool all)
 {
     bool left = false, rise = all || w->group != NONE || w->spare_of != NONE;
@@ -348,7 +352,8 @@ static bool wants_round(const struct berth_plan *p, const struct wish *w, uint32
 
 static bool is_left(const struct wish *w, uint32_t len)
 {
-    bool left = w->group != NONE && w->blocked; /* what it needs may be stopping, and so in no wish */
+    /* instances it needs may still be stopping, and are then in no demand */
+    bool left = w->group != NONE && w->blocked;
     for (uint32_t i = 0; i < len; i++)
         left |= w[i].placed < (w[i].group == NONE ? w[i].len : w[i].needed);
     return left;
@@ -364,14 +369,14 @@ bool place_still_stops(const struct berth_plan *p, uint32_t workload)
     return false;
 }
 
-/* May an elastic gang have more than its minimum? Not before that stands, nor while pods of it still stop: what was taken from
- * it would be taken back at once, under other ordinals. */
+/* Returns whether an elastic gang may grow beyond its minimum: only once that stands and none of its pods is stopping.
+ * Otherwise pods stopped for others would be placed again at once, under other ordinals. */
 static bool may_grow(const struct berth_plan *p, const struct wish *w)
 {
     return p->gang_stands[w->spare_of] && !place_still_stops(p, w->workload);
 }
 
-/* Places what can be placed of a wish, or of the wishes of one gang. */
+/* Places as much as possible of a demand, or of the demands of one gang. */
 static void try_group(struct berth_plan *p, struct wish *w, uint32_t len)
 {
     if (w->group != NONE)
@@ -380,7 +385,7 @@ static void try_group(struct berth_plan *p, struct wish *w, uint32_t len)
         place_wish(p, w, w->len, FOR_GOOD);
 }
 
-/* Would its quotas let nothing of it be placed: not one pod more, not all that its gang needs? */
+/* Returns whether quotas keep back everything: each single pod, or a gang's minimum. */
 static bool is_kept_back(const struct berth_plan *p, const struct wish *w, uint32_t len)
 {
     bool back = false;
@@ -391,8 +396,8 @@ static bool is_kept_back(const struct berth_plan *p, const struct wish *w, uint3
     return back;
 }
 
-/* Is it of nobody that waits for its turn, whatever others hold? A gang does where one of its workloads does, also one of which
- * nothing is missing now. */
+/* Returns whether the demand may preempt. A gang may not if any of its workloads never preempts, even one without
+ * missing pods. */
 static bool may_preempt(const struct berth_plan *p, const struct wish *w)
 {
     bool may = p->policy.preemption.on && !w->never_preempts;
@@ -405,7 +410,8 @@ static bool may_preempt(const struct berth_plan *p, const struct wish *w)
     return may;
 }
 
-/* For what found no place others are stopped, or it is promised one in time. A move waits, as does what its quota keeps back. */
+/* Preempts for a demand that found no place, or reserves it a place in the future. Migrations wait, as do demands kept
+ * back by a quota. */
 static void insist(struct berth_plan *p, struct wish *w, uint32_t len)
 {
     bool blocked = (w->group != NONE && w->blocked) || w->over_budget;
@@ -426,7 +432,8 @@ static void insist(struct berth_plan *p, struct wish *w, uint32_t len)
     p->queue_blocked |= strict && snapshot_workload(p->s, w->workload)->kind == BERTH_JOB;
 }
 
-/* The turn of one group: a place, or what it takes to have one; `all`: also where it could not profit from placements. */
+/* Visits one group: places it, else preempts or reserves. `all`: tries it even if other placements cannot have helped
+ * it. */
 static void take_turn(struct berth_plan *p, const struct visited *at, bool all)
 {
     struct wish *w = &p->wishes.at[at->wish];
@@ -441,8 +448,8 @@ static void take_turn(struct berth_plan *p, const struct visited *at, bool all)
         p->gang_stands[w->group] = !is_left(w, at->len);
 }
 
-/* One pass over what is left. Whoever is stopped for others wants a place again in the same pass: else those that come after it
- * would be promised what it takes back in the next. */
+/* Makes one pass over the remaining demands. Preempted pods are added as demands in the same pass: otherwise
+ * reservations made for later demands would be revoked in the next pass. */
 static void round_go(struct berth_plan *p, bool all)
 {
     future_restart(p);
@@ -465,7 +472,7 @@ static void round_go(struct berth_plan *p, bool all)
     visit_done(&v);
 }
 
-/* Are others of the workload available, beside those that this plan has stopped for others? */
+/* Returns whether enough other instances of the workload are available, without those that this plan has preempted. */
 static bool others_suffice(const struct berth_plan *p, const struct wish *w, const struct workload *of)
 {
     const struct victims *v = p->victims;
@@ -473,8 +480,8 @@ static bool others_suffice(const struct berth_plan *p, const struct wish *w, con
     return w->movable > of->min_available && (!known || v->spare[w->workload] > 0);
 }
 
-/* A replacement that found no place: where enough others are available, the old one stops without it and its pod is
- * placed like any other that is missing. */
+/* Handles replacements that found no place: where enough other instances are available, the old one stops without a
+ * replacement and its pod is placed like any missing pod. */
 static bool give_way(struct berth_plan *p)
 {
     bool any = false;
@@ -495,13 +502,13 @@ static bool give_way(struct berth_plan *p)
         w->replaces = NONE;
         any = true;
         if (of->on_lost != BERTH_LOST_REPLACE)
-            w->len = 0; /* it must not run twice: it waits for the stop */
+            w->len = 0; /* it must not run twice, so it waits for the stop */
     }
     return any;
 }
 
-/* Everything is placed that can be while some victims are protected: now they are not, so that nothing is left that
- * the next plan would do at the same moment. */
+/* Lifts the protection of victims once everything else is placed, so that nothing is left that the next plan would do
+ * at the same moment. Returns whether that may change anything. */
 static bool unprotect(struct berth_plan *p)
 {
     if (!p->protection)
@@ -524,7 +531,7 @@ void place(struct berth_plan *p)
         uint32_t stops = p->stop_state;
         round_go(p, all);
         all = give_way(p) || p->stop_state != stops || future_moved(p);
-        if (p->stop_state != stops) /* what was short of promises may have room again */
+        if (p->stop_state != stops) /* what reservations kept away may have room again */
             memset(p->c.dead, 0, p->s->classes.len);
         if (all || p->c.acts.len != before)
             continue;

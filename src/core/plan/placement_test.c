@@ -1,4 +1,5 @@
-/* placement_test.c - granting wishes: gangs as a whole, promises on what will be free, order, rounds, what fits nowhere.
+/* placement_test.c - placing demands: whole gangs, reserved instances on resources that will be free, order, rounds,
+ * pods that fit nowhere.
  *
  * Each step is also applied, and must leave nothing to do at that moment.
  */
@@ -101,7 +102,7 @@ static void an_elastic_gang_grows_later(void **state)
     scene_cleanup(&s);
 }
 
-/* Minimums of all come before what is beyond the minimum of one. */
+/* The minimums of all workloads of a gang come before pods beyond the minimum of one. */
 static void minimums_come_first(void **state)
 {
     (void)state;
@@ -141,7 +142,7 @@ static void a_gang_may_be_promised(void **state)
     scene_cleanup(&s);
 }
 
-/* ---- promises --------------------------------------------------------------------------------------------------- */
+/* ---- reserved instances ----------------------------------------------------------------------------------------- */
 
 static void what_is_free_now_is_taken_first(void **state)
 {
@@ -152,7 +153,7 @@ static void what_is_free_now_is_taken_first(void **state)
     scene_must(&s, berth_workload_remove(s.c, "old", &s.err));
     scene_service(&s, "web", 3, 600, 10);
     scene_step(&s, "stop old/0 a removed #1; place web/0 b pending; reserve web/1 a pending after 1");
-    assert_int_equal(scene_pending(&s, "web"), 1); /* nothing is promised twice */
+    assert_int_equal(scene_pending(&s, "web"), 1); /* resources are not reserved twice */
     scene_cleanup(&s);
 }
 
@@ -220,7 +221,8 @@ static void a_dropped_promise_gives_its_attach_place_back(void **state)
     scene_cleanup(&s);
 }
 
-/* The hash of a plan with one promise behind 1500 that stop, told in ascending or descending order of their ids. */
+/* Returns the hash of a plan with one reserved instance behind 1500 stopping ones, put in ascending or descending order
+ * of their ids. */
 static uint64_t promise_behind_many(bool descending)
 {
     enum { MANY = 1500 };
@@ -278,7 +280,7 @@ static void a_smaller_pod_may_fit_where_a_larger_one_did_not(void **state)
     scene_cleanup(&s);
 }
 
-/* Pods that fit nowhere, of every kind, and the plan of all others is the same as without them. */
+/* Adds pods of every kind that fit nowhere; the plan for all other pods must not change. */
 static void what_fits_nowhere_disturbs_nobody(void **state)
 {
     (void)state;
@@ -318,7 +320,7 @@ static void what_fits_nowhere_disturbs_nobody(void **state)
 
 /* ---- rounds ----------------------------------------------------------------------------------------------------- */
 
-/* Each must be near the next, and those that are needed come last in the order. */
+/* Each pod must be near the next one in a chain, and the pods that others need come last in the order. */
 static void a_chain_is_placed_in_one_plan(void **state)
 {
     (void)state;
@@ -353,7 +355,7 @@ static void a_spread_evens_out(void **state)
     scene_cleanup(&s);
 }
 
-/* Naming a value twice does not count a pod twice. */
+/* A selector that names a value twice counts a pod once. */
 static void a_selected_pod_counts_once(void **state)
 {
     (void)state;
@@ -371,11 +373,12 @@ static void a_selected_pod_counts_once(void **state)
     scene_running(&s, "web", 0, "a");
     scene_running(&s, "web", 1, "a");
     scene_running(&s, "web", 2, "b");
-    scene_step(&s, "place web/3 a pending"); /* 3 and 1 */
+    scene_step(&s, "place web/3 a pending"); /* 3 and 1 pods */
     scene_cleanup(&s);
 }
 
-/* A service that cannot move at once gives way, and its pod takes a promise where another one stops. */
+/* A service that cannot be moved at once stops without a replacement, and its pod is reserved a place where another one
+ * stops. */
 static void without_room_to_move_the_old_one_stops(void **state)
 {
     (void)state;

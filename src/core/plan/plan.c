@@ -1,4 +1,4 @@
-/* plan.c - the passes of a plan, and reading it. */
+/* plan.c - runs the passes of a plan, and implements the functions that read a plan. */
 #include "core/plan/plan.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "core/queue/tier.h"
 #include "core/search/holders.h"
 
-enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
+enum { PREFETCH = 8 }; /* workloads in order are scattered in memory, so they are prefetched */
 
 struct act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause cause, uint32_t instance)
 {
@@ -48,7 +48,7 @@ void plan_stop(struct berth_plan *p, uint32_t instance, enum berth_cause cause)
     p->stops++;
     p->stop_state = ++p->stop_turns;
     if (i->state == BERTH_RESERVED) {
-        bits_add(p->c.removed, instance); /* before the books are looked at again */
+        bits_add(p->c.removed, instance); /* must be set before the books are checked again */
         cycle_unreserve(&p->c, i);
         holds_release(&p->c, i);
     } else {
@@ -64,7 +64,7 @@ void plan_recheck(struct berth_plan *p, int64_t at_ns)
 
 /* ---- facts ------------------------------------------------------------------------------------------------------ */
 
-/* Puts facts in order of the instances they are about; those of nodes come first, in order of the layout. */
+/* Sorts facts by the id of their instance. Facts about nodes come first, in the order of the layout. */
 static void facts_sort(struct berth_plan *p)
 {
     struct keyed *rows = arena_alloc(&p->scratch, (2 * p->facts.len + 1) * sizeof *rows);
@@ -78,7 +78,8 @@ static void facts_sort(struct berth_plan *p)
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* Over a third of the nodes, and more than one: rather the network is broken than all of them. */
+/* Counts lost nodes. More than a third of the nodes, and more than one, raise the alarm: a broken network is more
+ * likely than so many broken nodes. */
 static void count_lost(struct berth_plan *p)
 {
     for (uint32_t i = 0; i < p->s->idle_len; i++)
@@ -101,7 +102,7 @@ static int decide(struct berth_plan *p, struct berth_err *err)
     future_begin(p);
     place(p);
     if (rebalance(p))
-        place(p); /* others may be waiting to be near what moved */
+        place(p); /* other pods may need to be near a moved instance */
     adjust(p);
     leavers_close(p);
     migrations_close(p);
@@ -133,7 +134,7 @@ static uint64_t hash_plan(const struct berth_plan *p)
     return hash_pair(h, (uint64_t)p->recheck_ns);
 }
 
-/* Pods without a place, those of its later parts included. */
+/* Returns the number of pods without a place, including those of the demand's later parts. */
 static uint32_t wish_left(const struct berth_plan *p, const struct wish *w)
 {
     uint32_t left = w->len - w->placed;
@@ -153,7 +154,7 @@ static void sum_up(struct berth_plan *p)
     }
 }
 
-/* All profiles of the policy, its own first. */
+/* Resolves all profiles of the policy, its own first. */
 static int profiles_resolve(const struct berth_policy *policy, const struct berth_snapshot *s,
                             struct profile ret[1 + BERTH_OTHERS_MAX], struct berth_err *err)
 {
@@ -171,14 +172,14 @@ static bool any_by_fragmentation(const struct profile *profiles, size_t len)
     return len > 0;
 }
 
-/* What a plan is made from. */
+/* The input of a plan. */
 struct input {
     const struct berth_snapshot *s;
     const struct berth_policy *policy;
     struct profile profiles[1 + BERTH_OTHERS_MAX];
 };
 
-/* `protection`: NULL for a plan that is made for the first time. */
+/* `protection`: NULL when the plan is made for the first time. */
 static int make(const struct input *in, const struct protection *protection, struct berth_plan **ret_plan,
                 struct berth_err *err)
 {
@@ -223,8 +224,8 @@ static int make(const struct input *in, const struct protection *protection, str
     return 0;
 }
 
-/* The plan, or one made again that wastes less (spare_victims.h). What is found to be needless in one is protected in the
- * next. */
+/* Returns the plan, or a plan made again that wastes less (spare_victims.h). Victims found needless in one plan are
+ * protected in the next. */
 static struct berth_plan *make_again(const struct input *in, struct berth_plan *first)
 {
     enum { AGAIN_MAX = 3 };
@@ -345,7 +346,7 @@ const char *berth_plan_pending_name(const struct berth_plan *p, size_t i)
     return snapshot_text(p->s, snapshot_workload(p->s, w->workload)->id);
 }
 
-/* The first part of which something is left. */
+/* Returns the first part of the demand that has pods left. */
 static const struct wish *first_left(const struct berth_plan *p, const struct wish *w)
 {
     while (w->placed == w->len && w->more != NONE)
@@ -353,8 +354,8 @@ static const struct wish *first_left(const struct berth_plan *p, const struct wi
     return w;
 }
 
-/* Pendings are read in order, mostly: has those that come soon brought from memory. Inlined always: a function that only
- * does this is taken for one without effect. */
+/* Prefetches the pending demands that are likely to be read next: callers mostly read them in order. Always inlined:
+ * the compiler would treat a function that only prefetches as one without effect. */
 static inline __attribute__((always_inline)) void look_ahead(const struct berth_plan *p, size_t i)
 {
     if (i + 2 * PREFETCH < p->left.len)

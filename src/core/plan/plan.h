@@ -1,8 +1,8 @@
-/* plan.h - a plan in the making and made.
+/* plan.h - the state of one plan while it is made, and the plan that results.
  *
- * plan.c runs the passes in order: who is to be looked at (order.c), what is no longer wanted or possible
- * (reconcile.c, by what eviction.c found), places for what is missing (placement.c), evening out (rebalance.c), limits
- * (adjust.c). explain.c answers for what was left over.
+ * plan.c runs the passes in order: select the workloads to examine (order.c), stop instances that are no longer wanted
+ * or possible (reconcile.c, using the evictions found by eviction.c), place missing pods (placement.c), rebalance real
+ * use (rebalance.c), adjust limits (adjust.c). explain.c gives the reasons for pods that stay pending.
  */
 #pragma once
 
@@ -11,51 +11,53 @@
 #include "core/plan/cycle.h"
 #include "core/search/attempt.h"
 
-/* Pods of one workload that want a place. There are as many as workloads wait, and each is met several times: two cache lines. */
+/* A demand: pods of one workload that need a place. One demand per waiting workload exists and each is visited several
+ * times, so the struct is kept within a few cache lines. */
 struct wish {
     uint32_t workload;
     struct class_ix class;
-    uint32_t first, len;      /* ordinals first .. first+len-1, or those listed */
-    const uint32_t *ordinals; /* NULL: as above */
-    uint32_t replaces;        /* an instance slot: the one pod is to take over from it; else NONE */
-    uint32_t placed;          /* of len, in order */
-    uint32_t group;           /* wishes of one gang have one group; NONE */
-    uint32_t needed;          /* of a gang: how many must be placed at least */
-    uint32_t only;            /* of a bound one: on that node alone */
+    uint32_t first, len;      /* ordinals first .. first+len-1, or `ordinals` */
+    const uint32_t *ordinals; /* [len]; NULL: the range above */
+    uint32_t replaces;        /* slot of the instance that the single pod replaces, or NONE */
+    uint32_t placed;          /* how many of `len` are placed; they are placed in order */
+    uint32_t group;           /* gang index, shared by all demands of the gang; or NONE */
+    uint32_t needed;          /* gang only: the minimum number of pods to place */
+    uint32_t only;            /* if `bound`: position of the only allowed node */
     union {
-        struct {              /* of a move: */
-            uint32_t from;    /* the position of the one that it takes over from */
-            uint32_t movable; /* instances that are available when it was wished for */
+        struct {              /* migrations only: */
+            uint32_t from;    /* position of the replaced instance */
+            uint32_t movable; /* available instances of the workload when the demand was made */
         };
-        struct {                /* of a gang: */
-            uint32_t gang_fits; /* tasks of the whole of it that found room at once */
+        struct {                /* gangs only: */
+            uint32_t gang_fits; /* tasks of the whole gang that fitted at once */
             uint32_t gang_needs;
         };
     };
     uint8_t cause;
-    bool elsewhere; /* not where the one is that it takes over from */
+    bool elsewhere; /* not on the node of the replaced instance (`from`) */
     bool bound;
-    /* Of tier.c: where it stands among all wishes; see berth.h, "who comes first". */
-    bool waited;  /* for longer than max_wait_ns: before all others of its tier */
-    bool is_part; /* it is one of those that `more` leads to */
-    bool elastic; /* of a gang: more than it needs */
+    /* Set by tier.c: the position among all demands; see berth_policy.h, "order of demands". */
+    bool waited;  /* waited longer than max_wait_ns: first in its tier */
+    bool is_part; /* reached through the `more` of another demand */
+    bool elastic; /* pods beyond the minimum of an elastic gang */
     bool short_of_quota;
-    bool over_budget;     /* its account has as many pods that are about to start as it may */
-    bool behind;          /* strict: one before it found no place */
+    bool over_budget;     /* its account has reached its limit of pods that are about to start */
+    bool behind;          /* strict backfill: an earlier demand found no place */
     bool refused_in_time; /* some node had room, but not for long enough */
-    bool blocked;         /* of a gang: too many earlier instances are still stopping */
+    bool blocked;         /* gang: too many earlier instances are still stopping */
     bool gang_failed;
-    /* Of its workload's claim, which is scattered in memory: what is asked at every turn. */
+    /* Copied from the workload's claim, which is scattered in memory, because every placement attempt reads them. */
     bool dated, never_preempts;
-    uint8_t quotas;   /* that it counts against; their parents do not count here */
-    uint32_t account; /* the first of these, or NONE */
+    uint8_t quotas;   /* number of quotas of the claim, without their parents */
+    uint32_t account; /* the first of these quotas, or NONE */
     int64_t tier, key;
-    int64_t back_key;          /* of demand_order.c, where the backfill has an order of its own */
-    const struct claim *claim; /* its workload's; NULL: none */
-    int64_t duration_ns;       /* that its pods are expected to hold their places */
-    uint32_t queue;            /* of the policy's, or NONE */
-    uint32_t more;             /* another wish of the same workload with what of it is of a lower tier, or NONE */
-    uint32_t spare_of;         /* of an elastic gang: which must stand before these pods are placed; or NONE */
+    int64_t back_key;          /* set by demand_order.c if backfill has its own ranking */
+    const struct claim *claim; /* the workload's claim; NULL: none */
+    int64_t duration_ns;       /* expected run time of its pods */
+    uint32_t queue;            /* index into the policy's queues, or NONE */
+    uint32_t more;             /* demand with the lower-tier pods of the same workload, or NONE */
+    /* elastic gang: these pods are placed only after the minimum of this gang stands; or NONE */
+    uint32_t spare_of;
     int32_t queue_priority;
     const struct reservation *reservation; /* of reservation.c; NULL: none */
 };
@@ -65,7 +67,7 @@ static inline uint32_t wish_ordinal(const struct wish *w, uint32_t i)
     return w->ordinals ? w->ordinals[i] : w->first + i;
 }
 
-/* NULL: its workload says nothing of its turn. */
+/* Sets the claim of the demand and the fields copied from it. `claim` NULL: the workload has none. */
 static inline void wish_claim(struct wish *w, const struct claim *claim)
 {
     w->claim = claim;
@@ -83,8 +85,8 @@ static inline struct asker wish_asker(const struct wish *w)
 struct explanation {
     const struct berth_reason *reasons;
     size_t len;
-    bool never;              /* the first reason: no node is that large */
-    const uint64_t *refused; /* positions that refuse whatever the time; NULL without windows */
+    bool never;              /* the first reason: the pod is larger than any node */
+    const uint64_t *refused; /* positions that refuse at any time; NULL without windows */
 };
 
 struct berth_plan {
@@ -93,39 +95,40 @@ struct berth_plan {
     struct cycle c;
     VEC(struct wish) wishes;
     VEC(struct berth_fact) facts;
-    struct migrations *migrations;       /* of migration.c */
-    struct leavers *leavers;             /* of eviction.c */
-    struct allotments *allotments;       /* of plan_quota.c */
-    struct tiers *tiers;                 /* of tier.c */
-    struct ranks *ranks;                 /* of rank.c; NULL: nothing was ranked yet */
-    struct victims *victims;             /* of preempt.c */
+    struct migrations *migrations;       /* owned by migration.c */
+    struct leavers *leavers;             /* owned by eviction.c */
+    struct allotments *allotments;       /* owned by plan_quota.c */
+    struct tiers *tiers;                 /* owned by tier.c */
+    struct ranks *ranks;                 /* owned by rank.c; NULL: nothing was ranked yet */
+    struct victims *victims;             /* owned by preempt.c */
     const struct protection *protection; /* of spare_victims.h; NULL: every victim may be stopped */
-    const uint32_t *by_age; /* of order.c: all workloads that count against quotas, by priority, creation, id */
+    /* set by order.c: all workloads that count against quotas, by priority, creation time, id */
+    const uint32_t *by_age;
     uint32_t by_age_len;
-    uint32_t stops;       /* that this plan has decided; what may come to stand there grows with it */
-    uint32_t stop_turns;  /* grows with each stop, and with each that is taken back */
-    uint32_t stop_state;  /* another number for each set of stops; again the same when all of a try were taken back */
-    struct vain *vain;    /* of placement.c: what need not be tried */
-    uint8_t *gang_stands; /* [gang]: it has its minimum, with what this plan placed */
-    int64_t *starting;    /* of placement_budget.c: [quota]; NULL: no account has a budget */
-    size_t starting_seen; /* actions that its counts have */
-    bool starting_gang;   /* the minimum of a gang is being placed, whose size the budget allows */
-    bool queue_blocked;   /* strict: a job found no place, and nothing comes after it */
+    uint32_t stops;       /* number of stops this plan decided; resources freed later grow with it */
+    uint32_t stop_turns;  /* grows with each stop and with each revoked stop */
+    uint32_t stop_state;  /* identifies the set of stops; restored when all stops of a trial are revoked */
+    struct vain *vain;    /* owned by placement.c: failed attempts that need not be repeated */
+    uint8_t *gang_stands; /* [gang]: the gang has its minimum, counting placements of this plan */
+    int64_t *starting;    /* owned by placement_budget.c: [quota]; NULL: no account has a budget */
+    size_t starting_seen; /* number of actions counted in `starting` */
+    bool starting_gang;   /* a gang minimum is being placed whose size was checked against the budget */
+    bool queue_blocked;   /* strict backfill: a job found no place, so nothing after it is placed */
     int64_t recheck_ns;
     bool alarm;
-    uint32_t lost; /* nodes */
+    uint32_t lost; /* number of lost nodes */
     uint64_t placed, unplaced;
-    VEC(uint32_t) left;                   /* wishes that were not granted in full */
+    VEC(uint32_t) left;                   /* demands that were not placed in full */
     const struct explanation **explained; /* [class] */
-    struct heard **heard;                 /* of explain.c: [rules][filter] */
-    struct told *told;                    /* of explain.c: sentences */
+    struct heard **heard;                 /* owned by explain.c: [rules][filter] */
+    struct told *told;                    /* owned by explain.c: sentences */
     struct policy_copy {
         void (*progress)(void *ctx, size_t done, size_t total);
         void *ctx;
         struct berth_pressure pressure;
         struct berth_rebalance rebalance;
         bool shed;
-        struct berth_order order; /* texts and lists are the caller's: valid while the plan is made */
+        struct berth_order order; /* texts and lists belong to the caller and are valid while the plan is made */
         struct berth_backfill backfill;
         struct berth_preemption preemption;
         const struct berth_window *windows;
@@ -134,52 +137,57 @@ struct berth_plan {
     } policy;
 };
 
-/* Workloads that a plan must look at, in order: priority, creation, id; whole gangs stand with their first member. */
+/* Returns the workloads that the plan must examine, ordered by priority, creation time and id. Whole gangs stand at
+ * their first member. */
 uint32_t *order_make(struct berth_plan *p, uint32_t *ret_len);
 
-/* Stops, drops, loses and promotes; collects wishes. */
+/* Stops, drops, loses and promotes instances; collects demands. */
 void reconcile(struct berth_plan *p, const uint32_t *order, uint32_t len);
 
-/* Grants wishes, in rounds until nothing changes. */
+/* Places demands, in rounds until nothing changes. */
 void place(struct berth_plan *p);
-/* Grants up to `upto` pods of a wish on what is free once all stops are done, best nodes first; `only`: on these nodes
- * (NULL: anywhere something stops); returns whether nothing but room counted. Takes the last placement of a wish back. */
+/* Places up to `upto` pods of a demand on resources that are free once all stops are done, best nodes first. `only`: a
+ * bit per allowed position; NULL: any node on which something stops. Returns whether only free room limited the result
+ * (no topology constraints or other node-specific conditions). */
 bool place_later(struct berth_plan *p, struct wish *w, uint32_t upto, const uint64_t *only);
-/* The same wherever there is room, for one that waits for nothing but its quotas: until others of them have stopped. */
+/* Does the same on any node with room, for a demand that waits only until other instances of its quotas have
+ * stopped. */
 void place_allotted(struct berth_plan *p, struct wish *w, uint32_t upto);
 void place_revoke(struct berth_plan *p, struct wish *w);
-/* Notes in a reservation which instances it waits for: all that stop on its node. */
+/* Records in a reserving action the instances it waits for: all that stop on its node. */
 void place_note_waits(struct berth_plan *p, struct act *a);
-/* Grants up to `upto` pods of a wish at once or on what is stopping, as far as that goes and its quotas do. */
+/* Places up to `upto` pods of a demand on free or stopping resources, as far as its quotas allow. */
 void place_some(struct berth_plan *p, struct wish *w, uint32_t upto);
-/* Could something placed by others make room for pods of the class? */
+/* Returns whether placements of other pods could make room for pods of the class. */
 bool place_may_rise(const struct berth_plan *p, struct class_ix class);
-/* Does an instance of the workload stop, told by this plan or before? So long nothing is placed beyond the minimum of its gang. */
+/* Returns whether an instance of the workload is stopping, by this plan or since before. Until it has stopped, nothing
+ * is placed beyond the minimum of the workload's gang. */
 bool place_still_stops(const struct berth_plan *p, uint32_t workload);
 
-/* Places what takes over from another, or leaves everything as it was. */
+/* Places a replacement instance. Changes nothing if that fails. */
 bool place_move(struct berth_plan *p, struct wish *w);
 
-/* Evens out real use by a few moves; returns whether there were any. */
+/* Evens out real use by a few migrations; returns whether any was placed. */
 bool rebalance(struct berth_plan *p);
 
-/* Raises and lowers limits. */
+/* Raises and lowers the limits of running instances. */
 void adjust(struct berth_plan *p);
 
-/* Reasons of a wish that was left over. */
+/* Returns the reasons for a demand that was not placed in full. */
 const struct explanation *explain(struct berth_plan *p, const struct wish *w);
-/* As berth_plan_nearest. */
+/* Implements berth_plan_nearest. */
 size_t explain_nearest(struct berth_plan *p, const struct wish *w, struct berth_miss *ret, size_t cap);
-/* advice.c: as berth_plan_advise, of a wish of whose workload `left` pods have no place. */
+/* Implements berth_plan_advise (advice.c) for a demand; `left` pods of its workload have no place. */
 size_t advice_find(struct berth_plan *p, const struct wish *w, uint32_t left, const struct berth_policy *policy,
                    size_t tries, struct berth_advice *ret, size_t cap);
-/* Where the sentence stands that is told for a reason with these numbers; NULL there: the caller writes it, into the arena of
- * the plan. Thousands wait for the same reason, and few numbers differ. */
+/* Returns the cached sentence of a reason with these numbers. If it points to NULL, the caller stores the text,
+ * allocated in the plan's arena. Cached because thousands of pods wait for the same reason with few different
+ * numbers. */
 const char **told_text(struct berth_plan *p, enum reason reason, int64_t a, int64_t b);
 
 /* Adds an action. */
 struct act *plan_act(struct berth_plan *p, enum berth_op op, enum berth_cause cause, uint32_t instance);
-/* Tells an instance to stop (a reserved one is dropped), and keeps the books. */
+/* Stops an instance (drops a reserved one) and updates the books. */
 void plan_stop(struct berth_plan *p, uint32_t instance, enum berth_cause cause);
-/* Time alone may change the plan then. */
+/* Notes that time alone may change the plan at this moment. */
 void plan_recheck(struct berth_plan *p, int64_t at_ns);

@@ -1,4 +1,4 @@
-/* policy.c - the usual policy, and what a policy may say beside its profile. */
+/* policy.c - the usual policy, and validation of everything in a policy except its profile. */
 #include "core/plan/policy.h"
 
 #include <errno.h>

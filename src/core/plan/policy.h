@@ -1,9 +1,9 @@
-/* policy.h - is a policy one that can be planned by? Its profile is profile.h's. */
+/* policy.h - validation of a policy. profile.h validates its profile. */
 #pragma once
 
 #include "berth.h"
 
-enum { WINDOWS_MAX = 64 }; /* at once */
+enum { WINDOWS_MAX = 64 }; /* windows in one policy */
 
-/* 0, or -EINVAL and what is out of range. */
+/* Returns 0, or -EINVAL with the name of the field that is out of range. */
 int policy_check(const struct berth_policy *p, struct berth_err *err);

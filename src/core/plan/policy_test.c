@@ -1,4 +1,4 @@
-/* policy_test.c - what a policy may say of what waits. */
+/* policy_test.c - validation of policies. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* profile.c - built-in profiles, and resolving names. */
+/* profile.c - the built-in profiles, and resolving profile names. */
 #include "core/plan/profile.h"
 
 #include <errno.h>
@@ -11,9 +11,10 @@
     .scores = (const struct berth_weight[]){__VA_ARGS__},                                                              \
     .scores_len = sizeof((const struct berth_weight[]){__VA_ARGS__}) / sizeof(struct berth_weight)
 #define CPU_AND_GPU .resources = (const char *const[]){"cpu", "gpu"}, .resources_len = 2
-#define PUBLISHED .steps = 100 /* whole percents, then the lowest rank */
+#define PUBLISHED .steps = 100 /* rounded to whole percents, then the lowest rank */
 
-/* What pods ask for themselves counts in the profiles for general use; those of one score are for comparisons. */
+/* Scores for what pods request themselves are part of the general-purpose profiles. Profiles with a single score are
+ * for comparisons. */
 #define ASKED                                                                                                          \
     {"preferences", 3}, {"spread", 2}, {"affinity", 2}, {"image_locality", 1},                                         \
     {                                                                                                                  \
@@ -95,7 +96,7 @@ int profile_resolve(const struct berth_profile *from, const struct berth_snapsho
                     struct berth_err *err)
 {
     int64_t total = 0;
-    size_t named = from->resources_len ? from->resources_len : 2; /* an absent one keeps its part */
+    size_t named = from->resources_len ? from->resources_len : 2; /* an absent resource keeps its part of the weight */
     *p = (struct profile){0};
     if (!from->name)
         return err_set(err, EINVAL, "a profile has no name");

@@ -1,4 +1,4 @@
-/* profile_test.c - built-in profiles are found; names that do not exist and weights out of range are refused by name. */
+/* profile_test.c - built-in profiles exist; unknown names and weights out of range are refused with their name. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -112,7 +112,7 @@ static void a_profile_has_a_name(void **state)
     scene_cleanup(&s);
 }
 
-/* Whatever is left out, nothing is promised twice. */
+/* Filters for capacity apply even if a profile leaves them out. */
 static void capacity_is_never_left_out(void **state)
 {
     (void)state;
@@ -131,11 +131,11 @@ static void capacity_is_never_left_out(void **state)
     assert_int_equal(scene_pending(&s, "cpu"), 1);
     assert_int_equal(scene_pending(&s, "gpu"), 1);
     assert_int_equal(scene_pending(&s, "port"), 1);
-    assert_int_equal(scene_pending(&s, "one"), 0); /* this one was left out */
+    assert_int_equal(scene_pending(&s, "one"), 0); /* its filter was left out */
     scene_cleanup(&s);
 }
 
-/* Two volumes of a driver of which the node takes one. */
+/* Two volumes of a driver of which the node attaches one. */
 static void attach_limits_are_never_left_out(void **state)
 {
     (void)state;
@@ -160,7 +160,8 @@ static void attach_limits_are_never_left_out(void **state)
     scene_cleanup(&s);
 }
 
-/* The plan of a small cluster with one score over cpu, memory and licences, of which nobody has any. */
+/* Returns the hash of the plan of a small cluster with one score over cpu, memory and licences; no node has
+ * licences. */
 static uint64_t plan_over_licences(const char *score, bool once_asked_for)
 {
     struct scene s = scene_new();

@@ -1,9 +1,9 @@
-/* rebalance.c - evens out real use by a few moves, last of all.
+/* rebalance.c - evens out real use by a few migrations; the last placement pass of a plan.
  *
- * The load of a node is what its instances say they use, and what those ask for that say nothing; its share is the greater
- * part of cpu or memory that this takes. A move is worth it when the greater share of the two nodes falls by enough. So
- * the shares of all nodes, in order of size, only ever fall, and it comes to rest. The busiest nodes and the idlest few are looked at; a node
- * to which something came lately is no target, since what that uses is not known yet.
+ * The load of a node is the use its instances report, plus the requests of instances that report none. Its share is the
+ * larger of cpu and memory load relative to the node. A move is worth it if the larger share of the two nodes falls by
+ * enough. So the sorted shares of all nodes only ever fall, and rebalancing terminates. Only the busiest and the idlest
+ * few nodes are considered. A node that recently got a pod is no target, since the use of that pod is not known yet.
  */
 #include <string.h>
 
@@ -25,10 +25,10 @@ struct side {
 
 struct balance {
     struct berth_plan *p;
-    struct side busy[LOOK_AT], idle[LOOK_AT]; /* the busiest first; the idlest first */
+    struct side busy[LOOK_AT], idle[LOOK_AT]; /* sorted from the busiest; sorted from the idlest */
     uint32_t busy_len, idle_len;
-    uint64_t *came;        /* positions on which this plan puts something */
-    VEC(uint32_t) touched; /* positions of this plan's moves: not looked at again */
+    uint64_t *came;        /* positions on which this plan places something */
+    VEC(uint32_t) touched; /* positions of this plan's moves, which are not used again */
 };
 
 /* ---- loads ------------------------------------------------------------------------------------------------------ */
@@ -48,7 +48,7 @@ static struct load node_load(const struct berth_plan *p, uint32_t position)
     return load;
 }
 
-/* Has it said how much it uses, of anything that counts? */
+/* Fills in the instance's load; returns whether it has reported use of any counted resource. */
 static bool instance_load(const struct berth_snapshot *s, const struct instance *i, struct load *ret)
 {
     const struct usage *u;
@@ -67,7 +67,7 @@ static bool instance_load(const struct berth_snapshot *s, const struct instance 
     return said;
 }
 
-/* In thousandths; of a node that has none of what is used, as much as can be. */
+/* Returns the share of a load in thousandths; the maximum for a node that has none of a used resource. */
 static int64_t share_of_load(const struct berth_plan *p, uint32_t position, const struct load *load, int sign,
                              const struct load *other)
 {
@@ -85,7 +85,7 @@ static int64_t share_of_load(const struct berth_plan *p, uint32_t position, cons
 
 /* ---- which nodes ------------------------------------------------------------------------------------------------ */
 
-/* Of equals the lower position stays. */
+/* Among equals the lower position stays. */
 static void side_add(struct side *at, uint32_t *len, struct side x, bool busiest)
 {
     uint32_t i = *len;
@@ -119,14 +119,14 @@ static bool touched(const struct balance *b, uint32_t position)
     return false;
 }
 
-/* When it will have been as it is for long enough. */
+/* Returns when the instance will have been in its state for long enough. */
 static int64_t ripe_ns(const struct berth_plan *p, const struct instance *i)
 {
     int64_t ripe;
     return __builtin_add_overflow(i->since_ns, p->policy.rebalance.age_ns, &ripe) ? BERTH_NEVER_NS : ripe;
 }
 
-/* Has that moment come? If not, the plan is to be looked at again then. */
+/* Returns whether that moment has come; if not, the plan is rechecked then. */
 static bool ripe(struct berth_plan *p, int64_t at_ns)
 {
     if (p->s->now_ns >= at_ns)
@@ -135,7 +135,7 @@ static bool ripe(struct berth_plan *p, int64_t at_ns)
     return false;
 }
 
-/* Nothing is on its way to it or from it, or came lately. */
+/* Returns whether nothing is being moved to or from the node and nothing came recently. */
 static bool calm(const struct balance *b, uint32_t position)
 {
     struct berth_plan *p = b->p;
@@ -156,7 +156,7 @@ static bool calm(const struct balance *b, uint32_t position)
 
 /* ---- which instance --------------------------------------------------------------------------------------------- */
 
-/* Are all of its pods running, and no others on the way? */
+/* Returns whether all pods of the workload are running and none is being placed. */
 static bool workload_rests(const struct berth_plan *p, uint32_t workload)
 {
     const struct workload *w = snapshot_workload(p->s, workload);
@@ -213,7 +213,7 @@ static bool try_move(struct berth_plan *p, uint32_t slot, uint32_t to)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     struct wish w = {.workload = i->workload.v,
-                     .duration_ns = BERTH_NEVER_NS, /* of services */
+                     .duration_ns = BERTH_NEVER_NS, /* services never end */
                      .class = snapshot_workload(p->s, i->workload.v)->class,
                      .first = i->ordinal,
                      .len = 1,
@@ -230,7 +230,7 @@ static int64_t least_gain(const struct berth_plan *p)
     return (int64_t)p->policy.rebalance.gain_percent * SHARE_ONE / 100;
 }
 
-/* Moves the one that gains most, of equals the one with the lowest id; those that do not fit there are passed over. */
+/* Moves the instance with the largest gain, among equals the lowest id. Instances that do not fit there are skipped. */
 static bool move_between(struct berth_plan *p, struct candidates *c, struct side from, struct side to)
 {
     for (uint32_t left = c->len; left > 0; left--) {
@@ -249,7 +249,7 @@ static bool move_between(struct berth_plan *p, struct candidates *c, struct side
             return false;
         if (try_move(p, c->slots[best], to.position))
             return true;
-        uint32_t tried = c->slots[best]; /* to the end, for the next node */
+        uint32_t tried = c->slots[best]; /* to the end, so that it is tried on the next node */
         c->slots[best] = c->slots[left - 1];
         c->slots[left - 1] = tried;
     }
@@ -280,7 +280,7 @@ static bool move_from(struct balance *b, struct side from)
     return moved;
 }
 
-/* Does the profile prefer nodes with much left? */
+/* Returns whether the profile prefers nodes with much free. */
 static bool spreads(const struct profile *f)
 {
     int64_t sum = 0;

@@ -1,4 +1,4 @@
-/* rebalance_test.c - real use is evened out by few moves, and comes to rest. */
+/* rebalance_test.c - rebalancing evens out real use by a few moves and then stops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static struct scene even_stage(size_t nodes)
     return s;
 }
 
-/* `len` pods on node a, each using so much cpu. */
+/* Puts `len` pods on node a, each with this cpu use. */
 static void crowd(struct scene *s, uint32_t len, int64_t cpu)
 {
     scene_service(s, "web", len, 10, 10);
@@ -32,10 +32,10 @@ static void the_busiest_gives_to_the_idlest(void **state)
     (void)state;
     struct scene s = even_stage(3);
     crowd(&s, 4, 200);
-    scene_step(&s, "place web/0 b moved for 1"); /* b and c are alike; a has given */
+    scene_step(&s, "place web/0 b moved for 1"); /* b and c are equal; a is the busiest */
     scene_report(&s, 5, BERTH_STARTING, false);
-    scene_step(&s, "");                        /* one is under way */
-    scene_using(&s, 6, "other", 0, "c", 0, 0); /* not wanted: stops */
+    scene_step(&s, "");                        /* a migration is in progress */
+    scene_using(&s, 6, "other", 0, "c", 0, 0); /* of no workload, so it is stopped */
     scene_step(&s, "stop other/0 c removed #6");
     scene_gone(&s, 6);
     scene_report(&s, 5, BERTH_RUNNING, true);
@@ -119,7 +119,7 @@ static void one_that_never_comes_is_undone(void **state)
     s.now_ns += 15 * MINUTE_NS;
     scene_step(&s, "stop web/0 b undone #4");
     scene_gone(&s, 4);
-    scene_step(&s, "place web/1 b moved for 2"); /* another one may have more luck */
+    scene_step(&s, "place web/1 b moved for 2"); /* another pod is tried */
     scene_cleanup(&s);
 }
 

@@ -1,8 +1,8 @@
-/* reconcile.c - what is no longer wanted or possible goes; what is missing is wished for.
+/* reconcile.c - stops instances that are no longer wanted or possible, and turns missing pods into demands.
  *
- * For each workload: its instances are looked at one by one (instance_status.c), then as a whole (a gang below its minimum, more
- * than asked for, on a node being drained), and what is missing becomes a wish. Stops come before all placements, so that
- * places can be reserved on what they will free.
+ * For each workload, its instances are classified one by one (instance_status.c), then examined as a whole (a gang
+ * below its minimum, more instances than replicas, instances on drained nodes), and missing pods become a demand. All
+ * stops come before all placements, so that reserving actions can use the resources they will free.
  */
 #include <assert.h>
 
@@ -13,9 +13,9 @@
 #include "core/plan/migration.h"
 #include "core/queue/plan_quota.h"
 
-enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
+enum { PREFETCH = 8 }; /* workloads in order are scattered in memory, so they are prefetched */
 
-/* ---- as a whole ------------------------------------------------------------------------------------------------- */
+/* ---- the workload as a whole ------------------------------------------------------------------------------------ */
 
 struct victims {
     const struct standing *st;
@@ -30,12 +30,13 @@ static int compare_victims(const void *ctx, uint32_t a, uint32_t b)
     return a > b ? -1 : 1; /* the highest ordinal, then the youngest */
 }
 
-/* Whom to stop first: what does not report, is not there yet, does not work, or leaves anyway. */
+/* Returns the order of stopping surplus instances: first those that do not report, are only reserved, are not available
+ * or are being drained. */
 static uint32_t victim_key(const struct berth_plan *p, const struct standing *st, const struct member *m)
 {
     const struct instance *i = snapshot_instance(p->s, m->slot);
     if (st->w->kind == BERTH_JOB)
-        return 0; /* tasks have ranks: the last ones go */
+        return 0; /* tasks have ranks: the last ones are stopped */
     return (uint32_t)m->lost << 3 | (uint32_t)(i->state == BERTH_RESERVED) << 2 | (uint32_t)!m->available << 1 |
            (uint32_t)m->draining;
 }
@@ -67,7 +68,7 @@ static void scale_in(struct berth_plan *p, struct standing *st)
             member_stop(p, st, &st->at[n], st->w->gone ? BERTH_CAUSE_REMOVED : BERTH_CAUSE_SUSPENDED);
 }
 
-/* Does somebody want it elsewhere; on which node (0: any other)? */
+/* Returns whether a user requested a migration of the instance, and in *ret_to the target node (0: any other). */
 static bool wished_away(const struct berth_plan *p, const struct standing *st, const struct member *m, sym *ret_to)
 {
     struct migration_seen seen;
@@ -78,7 +79,7 @@ static bool wished_away(const struct berth_plan *p, const struct standing *st, c
            seen.cause == BERTH_CAUSE_BY_HAND;
 }
 
-/* `to`: on that node alone; 0: anywhere. */
+/* `to`: the only allowed node; 0: any. */
 static void wish_move(struct berth_plan *p, const struct standing *st, const struct member *m, enum berth_cause cause,
                       sym to)
 {
@@ -94,7 +95,7 @@ static void wish_move(struct berth_plan *p, const struct standing *st, const str
                      .movable = st->available};
     if (to) {
         w.bound = true;
-        w.only = p->c.len; /* nowhere, if it is gone */
+        w.only = p->c.len; /* no node, if the target is gone */
         for (uint32_t at = 0; at < p->c.len; at++)
             if (p->c.l->id[at] == to)
                 w.only = at;
@@ -102,7 +103,7 @@ static void wish_move(struct berth_plan *p, const struct standing *st, const str
     vec_push(&p->wishes, w);
 }
 
-/* Its pods fail, or it is not to begin yet: nothing new of it is placed. */
+/* Returns whether nothing new of the workload is placed yet: it pauses after failures, or has a start time. */
 static bool is_paused(struct berth_plan *p, const struct standing *st)
 {
     if (st->w->begin_ns <= p->s->now_ns)
@@ -111,7 +112,7 @@ static bool is_paused(struct berth_plan *p, const struct standing *st)
     return true;
 }
 
-/* The one that was to take over from it takes its place, ready or not. */
+/* Replaces the instance by its replacement, available or not. */
 static void hand_over(struct berth_plan *p, struct standing *st, struct member *m, enum berth_cause cause)
 {
     member_leave(p, m, cause);
@@ -119,7 +120,7 @@ static void hand_over(struct berth_plan *p, struct standing *st, struct member *
     st->available -= m->available;
 }
 
-/* Begins the migrations that a drain asks for, or somebody. */
+/* Begins migrations requested by a drain or a user. */
 static void move(struct berth_plan *p, struct standing *st)
 {
     for (uint32_t n = 0; n < st->len; n++) {
@@ -127,7 +128,7 @@ static void move(struct berth_plan *p, struct standing *st)
         if (m->part != PART_COUNTED || m->lost)
             continue;
         struct member *extra = m->extra == NONE ? NULL : &st->at[m->extra];
-        if (extra && extra->draining) { /* its new place is being emptied, too */
+        if (extra && extra->draining) { /* its new node is being drained, too */
             member_leave(p, extra, extra->why);
             extra = NULL;
             m->extra = NONE;
@@ -148,7 +149,7 @@ static void move(struct berth_plan *p, struct standing *st)
     }
 }
 
-/* What a node under pressure can do without goes, where enough others are available. */
+/* Stops the instances picked on nodes under pressure, where enough other instances are available. */
 static void relieve(struct berth_plan *p, struct standing *st)
 {
     for (uint32_t n = 0; n < st->len; n++) {
@@ -164,7 +165,7 @@ static void relieve(struct berth_plan *p, struct standing *st)
     }
 }
 
-/* What has run for as long as it may is stopped. */
+/* Stops instances that have reached their time limit. */
 static void expire(struct berth_plan *p, struct standing *st)
 {
     const struct claim *claim = st->len ? snapshot_claim(p->s, st->workload) : NULL;
@@ -180,8 +181,9 @@ static void expire(struct berth_plan *p, struct standing *st)
     }
 }
 
-/* Replaces what was placed from an older description. Stopped first where the workload can do with fewer for a while (a
- * single pod can, when it is asked to), else as in a drain: the new one is ready before the old one stops. */
+/* Replaces instances placed from an older description. The old instance stops first where the workload tolerates fewer
+ * instances for a while (always with a single replica); otherwise, as in a drain, the new one is ready before the old
+ * one stops. */
 static void renew(struct berth_plan *p, struct standing *st)
 {
     const struct workload *w = st->w;
@@ -190,7 +192,7 @@ static void renew(struct berth_plan *p, struct standing *st)
     bool stop_first = st->want == 1 || st->want > w->min_available;
     uint32_t least = st->want == 1 ? 0 : w->min_available;
     uint32_t spare = st->available > least ? st->available - least : 0;
-    bool paused = is_paused(p, st); /* the new form fails: what works of the old one stays */
+    bool paused = is_paused(p, st); /* the new description fails, so working instances of the old one stay */
     for (uint32_t n = 0; n < st->len; n++) {
         struct member *m = &st->at[n];
         if (!m->outdated || m->part != PART_COUNTED || m->lost || m->draining)
@@ -204,9 +206,10 @@ static void renew(struct berth_plan *p, struct standing *st)
     }
 }
 
-/* ---- what is missing -------------------------------------------------------------------------------------------- */
+/* ---- missing pods ----------------------------------------------------------------------------------------------- */
 
-/* Pods get the lowest free ordinals. One that must not run twice gets no new instance before its old one has stopped. */
+/* Adds a demand for missing pods, with the lowest free ordinals. A pod that must not run twice gets no new instance
+ * before its old one has stopped. */
 static void wish_missing(struct berth_plan *p, const struct standing *st, uint32_t group, uint32_t needed)
 {
     uint32_t missing = st->want - st->done - st->counted;
@@ -240,7 +243,8 @@ static void wish_missing(struct berth_plan *p, const struct standing *st, uint32
         vec_push(&p->wishes, w);
 }
 
-/* Is another instance of the same pod still stopping, and must it not run twice? The place was promised when it might. */
+/* Returns whether another instance of the same pod is still stopping and the pod must not run twice. This may have been
+ * allowed when the place was reserved. */
 static bool is_there_yet(const struct standing *st, const struct member *m)
 {
     bool there = false;
@@ -249,13 +253,13 @@ static bool is_there_yet(const struct standing *st, const struct member *m)
     return there;
 }
 
-/* Has one that takes over from it got a place already? */
+/* Returns whether a replacement of the instance already has resources. */
 static bool is_taken_over(const struct berth_plan *p, const struct standing *st, const struct member *m)
 {
     return m->extra != NONE && snapshot_instance(p->s, st->at[m->extra].slot)->state != BERTH_RESERVED;
 }
 
-/* Reserved places that are still wanted and have become free. */
+/* Promotes reserved instances that are still wanted and whose resources are free. */
 static void promote(struct berth_plan *p, struct standing *st)
 {
     for (uint32_t n = 0; n < st->len; n++) {
@@ -288,7 +292,7 @@ static void settle(struct berth_plan *p, struct standing *st, uint32_t group, ui
 
 /* ---- gangs ------------------------------------------------------------------------------------------------------ */
 
-/* Counted members that a drain is about to stop. */
+/* Returns the number of counted members that a drain is about to stop. */
 static uint32_t drained(const struct standing *st)
 {
     uint32_t n = 0;
@@ -297,8 +301,8 @@ static uint32_t drained(const struct standing *st)
     return n;
 }
 
-/* A gang stands when each of its workloads has its minimum; it may also have nothing. Else it is broken: what is left is
- * stopped, and it starts anew as a whole. */
+/* Reconciles a gang. A gang stands if each of its workloads has its minimum, or if it has no instances at all.
+ * Otherwise it is broken: all its instances are stopped, and it starts again as a whole. */
 static void reconcile_gang(struct berth_plan *p, const uint32_t *members, uint32_t len, uint32_t group)
 {
     struct standing *all = ARENA_ARRAY(&p->scratch, struct standing, len);
@@ -330,7 +334,7 @@ static void reconcile_gang(struct berth_plan *p, const uint32_t *members, uint32
         p->wishes.at[i].blocked = blocked;
 }
 
-/* Members of the gang that are in the order, in that order. */
+/* Returns the members of the gang that are in the order, in that order. */
 static uint32_t *gang_members(struct berth_plan *p, const uint32_t *place_of, uint32_t gang, uint32_t *ret_len)
 {
     uint32_t len = 0, at = ((const struct gang *)pages_at(&p->s->gangs, gang))->first;
@@ -371,7 +375,7 @@ void reconcile(struct berth_plan *p, const uint32_t *order, uint32_t len)
             arena_rewind(&p->scratch, mark);
         } else if (!bits_has(gang_done, w->gang)) {
             uint32_t members_len;
-            assert(place_of); /* there are gangs */
+            assert(place_of); /* gangs exist */
             bits_add(gang_done, w->gang);
             uint32_t *members = gang_members(p, place_of, w->gang, &members_len);
             reconcile_gang(p, members, members_len, w->gang);

@@ -1,4 +1,5 @@
-/* reconcile_test.c - what is no longer wanted goes, what is missing is wished for: scaling, suspension, drains, gangs.
+/* reconcile_test.c - instances that are no longer wanted stop and missing pods are placed: scaling, suspension, drains,
+ * gangs.
  *
  * Each step is also applied, and must leave nothing to do at that moment.
  */
@@ -39,8 +40,8 @@ static void scaling_in_takes_the_least_useful_first(void **state)
                                           .on_drain = BERTH_DRAIN_WAIT,
                                           .on_lost = BERTH_LOST_WAIT,
                                           .shape = {NEEDS(600, 10)}});
-    scene_running(&s, "web", 0, "a"); /* lost */
-    scene_running(&s, "web", 1, "b"); /* draining */
+    scene_running(&s, "web", 0, "a"); /* on a lost node */
+    scene_running(&s, "web", 1, "b"); /* on a draining node */
     scene_instance(&s, (struct berth_instance){.workload = "web", .ordinal = 2, .node = "c", .state = BERTH_RUNNING});
     scene_running(&s, "web", 3, "d");
     scene_running(&s, "web", 4, "e");
@@ -50,7 +51,7 @@ static void scaling_in_takes_the_least_useful_first(void **state)
     static const char *const order[] = {
         "stop web/0 a scaled #1", /* does not report */
         "stop web/2 c scaled #3", /* is not ready */
-        "stop web/1 b scaled #2", /* leaves anyway */
+        "stop web/1 b scaled #2", /* is being drained */
         "stop web/5 f scaled #6", "stop web/4 e scaled #5", "stop web/3 d scaled #4",
     };
     for (uint32_t i = 0; i < ROWS(order); i++) {
@@ -103,13 +104,13 @@ static void suspending_and_resuming(void **state)
     scene_step(&s, "stop web/0 a suspended #1");
     w.suspended = false;
     scene_put(&s, w);
-    scene_step(&s, ""); /* it must not run twice: its old instance has not stopped */
+    scene_step(&s, ""); /* must not run twice, and its old instance has not stopped */
     scene_gone(&s, 1);
     scene_step(&s, "place web/0 a pending");
     scene_cleanup(&s);
 }
 
-/* Pods of a service with several replicas may overlap. */
+/* Pods of a service with several replicas may overlap with their stopping instances. */
 static void replicas_need_not_wait_for_a_stop(void **state)
 {
     (void)state;
@@ -134,7 +135,7 @@ static void a_drain_moves_services(void **state)
     scene_report(&s, 2, BERTH_STARTING, false);
     scene_step(&s, "");
     scene_report(&s, 2, BERTH_RUNNING, false);
-    scene_step(&s, ""); /* not ready */
+    scene_step(&s, ""); /* the replacement is not ready */
     scene_report(&s, 2, BERTH_RUNNING, true);
     scene_step(&s, "stop web/0 a moved #1");
     scene_gone(&s, 1);
@@ -165,7 +166,7 @@ static void a_drain_may_stop(void **state)
     scene_put(&s, (struct berth_workload){.id = "job", .kind = BERTH_JOB, .replicas = 1, .on_drain = BERTH_DRAIN_STOP});
     scene_running(&s, "job", 0, "a");
     scene_stage_state(&s, "a", BERTH_NODE_DRAINING);
-    scene_step(&s, "stop job/0 a drained #1"); /* a task does not run twice */
+    scene_step(&s, "stop job/0 a drained #1"); /* a task must not run twice */
     scene_gone(&s, 1);
     scene_step(&s, "place job/0 b pending");
     scene_cleanup(&s);
@@ -175,7 +176,7 @@ static void enough_stay_available(void **state)
 {
     static const struct {
         uint32_t min_available;
-        const char *want; /* with no room for any replacement */
+        const char *want; /* no replacement fits */
     } rows[] = {
         {3, ""                                                },
         {2, "stop web/0 a drained #2"                         },
@@ -207,7 +208,7 @@ static void what_is_not_available_need_not_be_kept(void **state)
     scene_instance(&s, (struct berth_instance){.workload = "web", .ordinal = 1, .node = "a", .state = BERTH_STARTING});
     scene_stage_state(&s, "a", BERTH_NODE_DRAINING);
     scene_step(&s, "stop web/1 a drained #2");
-    assert_int_equal(scene_pending(&s, "web"), 2); /* the replacement of one, and the other */
+    assert_int_equal(scene_pending(&s, "web"), 2); /* the replacement of one instance, and the other pod */
     scene_cleanup(&s);
 }
 
@@ -284,12 +285,12 @@ static void a_broken_gang_is_stopped_and_starts_anew(void **state)
     put_gang(&s, "g2", 1, 0, BERTH_LOST_FENCE);
     scene_step(&s, "place g1/0 a pending; place g1/1 b pending; place g2/0 c pending");
     scene_stage_state(&s, "b", BERTH_NODE_LOST);
-    scene_step(&s, ""); /* unknown counts as placed until it is fenced */
+    scene_step(&s, ""); /* a lost instance counts as placed until it is fenced */
     s.now_ns += 10 * MINUTE_NS;
     scene_step(&s, "lose g1/1 b lost #2; stop g1/0 a gang-broken #1; stop g2/0 c gang-broken #3");
     assert_non_null(scene_reason(&s, "g1", "stopping").text);
     scene_gone(&s, 1);
-    scene_step(&s, ""); /* one has not stopped */
+    scene_step(&s, ""); /* one instance is still stopping */
     scene_gone(&s, 3);
     scene_step(&s, "place g1/0 a pending; place g1/1 c pending; place g2/0 d pending");
     scene_cleanup(&s);
@@ -332,7 +333,7 @@ static void a_gang_is_not_moved_one_by_one(void **state)
     scene_cleanup(&s);
 }
 
-/* ---- renewal ---------------------------------------------------------------------------------------------------- */
+/* ---- outdated instances ----------------------------------------------------------------------------------------- */
 
 static void outdated(struct scene *s, const char *workload, uint32_t ordinal, const char *node, bool ready)
 {
@@ -352,7 +353,7 @@ static void outdated_pods_are_renewed_within_min_available(void **state)
     outdated(&s, "web", 0, "a", true);
     outdated(&s, "web", 1, "b", true);
     outdated(&s, "web", 2, "c", true);
-    /* One may go; the next one waits until it is back. */
+    /* One pod may stop; the next one waits until it is available again. */
     scene_step(&s, "place web/0 a pending; stop web/0 a outdated #1");
     scene_cleanup(&s);
 }

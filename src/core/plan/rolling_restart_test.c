@@ -1,6 +1,6 @@
-/* rolling_restart_test.c - rolling restarts of services with topology constraints: pods are replaced a few at a time, and the
- * spread is even when the restart has ended, whatever else runs on the nodes and however long each pod takes to stop
- * and to start.
+/* rolling_restart_test.c - rolling restarts of services with topology constraints: pods are replaced a few at a time,
+ * and the spread is even at the end, whatever else runs on the nodes and however long each pod takes to stop and to
+ * start.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static void pod_add(struct restart *r, uint64_t id, const char *node, enum berth
     r->pods[r->len++] = (struct pod){id, (uint32_t)(node[0] - 'a'), state, outdated};
 }
 
-/* Nodes with some load, and the pods of an even service, all of an old form. */
+/* Creates nodes with some load, and an evenly spread service whose pods are all outdated. */
 static void restart_begin(struct restart *r, struct berth_workload w, bool soft)
 {
     static const char *const web[] = {"web"};
@@ -59,7 +59,7 @@ static void restart_begin(struct restart *r, struct berth_workload w, bool soft)
     for (uint32_t z = 0; z < ZONES; z++)
         for (uint32_t n = 0; n < NODES_OF_ZONE; n++) {
             const char zone[] = {(char)('a' + z), '\0'};
-            int64_t cpu = 1000 + 500 * scene_below(&r->seed, 3); /* as if something else held the rest */
+            int64_t cpu = 1000 + 500 * scene_below(&r->seed, 3); /* as if other work held the rest */
             scene_put_node(&r->s, (struct berth_node){.id = node_name(z, n, node), .zone = zone, HAS(cpu, 1000)});
         }
     w.id = "web";
@@ -92,7 +92,7 @@ static struct pod *pod_find(struct restart *r, uint64_t id)
     return NULL;
 }
 
-/* Notes what the last plan does, and applies it. */
+/* Records what the last plan does, and applies it. */
 static size_t plan_do(struct restart *r)
 {
     scene_plan(&r->s);
@@ -112,7 +112,7 @@ static size_t plan_do(struct restart *r)
     return actions;
 }
 
-/* Some pods have stopped, some are ready; returns how many are still under way. */
+/* Stops and readies some pods at random; returns how many are still stopping or starting. */
 static size_t time_passes(struct restart *r)
 {
     size_t under_way = 0;
@@ -138,7 +138,7 @@ struct evenness {
     uint32_t pods, outdated, skew;
 };
 
-/* Of the pods that stay. */
+/* Returns the evenness of the pods that are not stopping. */
 static struct evenness look(const struct restart *r)
 {
     uint32_t count[ZONES] = {0}, most = 0, least = UINT32_MAX;

@@ -1,4 +1,4 @@
-/* spare_victims.c - which victims could have stayed, now that the plan is complete. */
+/* spare_victims.c - finds the victims of a complete plan that need not have been stopped. */
 #include "core/plan/spare_victims.h"
 
 #include <assert.h>
@@ -9,15 +9,16 @@
 #include "core/preempt/disruption_budget.h"
 #include "core/preempt/preempt_attempt.h"
 
-/* Victims of a plan, put back into the books one group after another, and what the plan reserves in their place. */
+/* Victims of a plan that are put back into the books, one group after another, and the plan's reserving actions that
+ * replace them. */
 struct trial {
     struct berth_plan *p;
     uint32_t *groups; /* indices of victims.parties, the most valuable first */
     uint32_t len;
     uint64_t *tried;        /* [group] */
     uint64_t *victims;      /* positions of all victims */
-    VEC(uint32_t) reserves; /* actions that reserve a place there */
-    VEC(uint32_t) stays;    /* instance slots that are in the books as if they stayed */
+    VEC(uint32_t) reserves; /* reserving actions on these positions */
+    VEC(uint32_t) stays;    /* slots of instances that are in the books as if not stopped */
 };
 
 static int compare_groups(const void *ctx, uint32_t a, uint32_t b)
@@ -64,17 +65,17 @@ static void stays_undo(struct trial *t, size_t to)
         reprieve_go(t->p, t->stays.at[--t->stays.len]);
 }
 
-/* ---- could it have stayed?
- * ------------------------------------------------------------------------------------------ */
+/* ---- reprieve trials -------------------------------------------------------------------------------------------- */
 
-/* Puts the victims of a group back as long as there is room. A node that held more than it has was to be relieved. */
+/* Puts the victims of a group back as long as there is room. Fails for a node over capacity, which was to be
+ * relieved. */
 static bool group_fits(struct trial *t, const struct party *x)
 {
     struct berth_plan *p = t->p;
     for (uint32_t m = 0; m < x->len; m++) {
         uint32_t slot = p->victims->members[x->first + m];
         if (!bits_has(p->c.stopped, slot))
-            continue; /* as one of another group of its gang */
+            continue; /* already a member of another group of its gang */
         if (bits_has(p->s->over, snapshot_position(p->s, snapshot_instance(p->s, slot))) ||
             !reprieve_has_room(p, slot, true))
             return false;
@@ -84,7 +85,7 @@ static bool group_fits(struct trial *t, const struct party *x)
     return true;
 }
 
-/* Do topology constraints keep the pod, which the plan reserves a place, away from there as the books are now? */
+/* Returns whether topology constraints keep the pod of a reserving action off its node, as the books are now. */
 static bool is_kept_away(struct berth_plan *p, uint32_t act)
 {
     struct cycle *c = &p->c;
@@ -98,7 +99,7 @@ static bool is_kept_away(struct berth_plan *p, uint32_t act)
         assert(*link != NONE);
         link = &c->acts.at[*link].next;
     }
-    *link = a->next; /* it does not count itself */
+    *link = a->next; /* the pod does not count itself */
     c->takebacks++;
     turn_begin(&t, c, (struct asker){a->workload, snapshot_workload(p->s, a->workload)->class, a->replaces, NONE, NONE},
                true);
@@ -114,7 +115,7 @@ static bool is_kept_away(struct berth_plan *p, uint32_t act)
     return bits == 0;
 }
 
-/* Would a pod that is reserved a place on a node of these victims not get it? */
+/* Returns whether a pod of a reserving action on a node of these victims would lose its place. */
 static bool is_in_the_way(struct trial *t, size_t from)
 {
     struct berth_plan *p = t->p;
@@ -129,7 +130,7 @@ static bool is_in_the_way(struct trial *t, size_t from)
     return is;
 }
 
-/* Those of one gang stay together or not at all: ranks have no gaps. */
+/* Groups of one gang stay together or not at all: ranks have no gaps. */
 static bool is_together(const struct trial *t, uint32_t a, uint32_t b)
 {
     const struct party *all = t->p->victims->parties;
@@ -137,7 +138,8 @@ static bool is_together(const struct trial *t, uint32_t a, uint32_t b)
     return a == b || (gang != NONE && all[t->groups[b]].of_gang == gang);
 }
 
-/* Puts a group back, with those of its gang; false: it could not have stayed, and nothing is changed. */
+/* Puts a group back, with the other groups of its gang. Returns false and changes nothing if it could not have
+ * stayed. */
 static bool could_stay(struct trial *t, uint32_t group)
 {
     size_t from = t->stays.len;
@@ -179,10 +181,9 @@ struct waste waste_of(struct berth_plan *p, struct protection *add, bool *ret_mo
     return w;
 }
 
-/* ---- which of two plans?
- * -------------------------------------------------------------------------------------------- */
+/* ---- comparison of two plans ------------------------------------------------------------------------------------ */
 
-/* What each workload has to bear: pods that wait, and pods that are stopped for others. */
+/* Adds, for each workload, the waiting pods and the pods stopped for others, times `sign`. */
 static void burdens_add(const struct berth_plan *p, int sign, int32_t *waiting, int32_t *stopped)
 {
     for (size_t i = 0; i < p->wishes.len; i++)
@@ -191,7 +192,7 @@ static void burdens_add(const struct berth_plan *p, int sign, int32_t *waiting, 
         stopped[p->c.acts.at[i].workload] += sign * is_victim(&p->c.acts.at[i]);
 }
 
-/* Of two plans by which the same pods wait. */
+/* Compares two plans in which the same pods wait. */
 static bool is_less(struct waste a, struct waste b, bool others_stopped)
 {
     if (a.broken != b.broken)

@@ -1,4 +1,4 @@
-/* spare_victims_test.c - victims that later decisions of the same plan make needless stay. */
+/* spare_victims_test.c - victims that later decisions of the same plan make needless are not stopped. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static const struct berth_spread even = {
     .nodes = BERTH_SPREAD_ALL
 };
 
-/* One pod that counts for the spread; `spreads`: and is bound by it. */
+/* Puts one pod that counts for the spread; `spreads`: it also has the spread constraint. */
 static void web_job(struct scene *s, const char *id, int32_t priority, int64_t cpu, bool spreads)
 {
     scene_put(s, (struct berth_workload){
@@ -32,8 +32,8 @@ static void web_job(struct scene *s, const char *id, int32_t priority, int64_t c
     });
 }
 
-/* `old` runs in zone a, where alone there is room for `new`: beside it the zones are uneven, unless another pod comes
- * to zone b. */
+/* `old` runs in zone a, the only zone with room for `new`. With both there the zones are uneven, unless another pod is
+ * placed in zone b. */
 static struct scene zones(void)
 {
     struct scene s = scene_new();
@@ -52,7 +52,7 @@ static void a_pod_that_comes_later_may_even_out_the_spread(void **state)
     (void)state;
     static const struct {
         const char *label;
-        int64_t cpu; /* that the later pod needs; 0: there is none */
+        int64_t cpu; /* request of the later pod; 0: there is none */
         const char *want;
     } rows[] = {
         {"nobody comes",                0,   "stop old/0 a1 preempted #1; reserve new/0 a1 pending after 1"},

@@ -1,4 +1,4 @@
-/* view.c - from one profile's view of a cycle to another's. */
+/* view.c - switches a cycle from one profile's view to another's. */
 #include "core/plan/view.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static void view_show(struct cycle *c, const struct view *v)
     memcpy(c->largest, v->largest, sizeof c->largest);
 }
 
-/* Does any workload that ever was name it? */
+/* Returns whether any workload, present or past, names the profile. */
 static bool is_named(const struct berth_snapshot *s, const char *name)
 {
     for (uint32_t i = 0; i < s->tastes.len; i++) {
@@ -49,7 +49,7 @@ void views_begin(struct cycle *c, const struct berth_profile *others, const stru
             view_keep(c, &c->views[c->views_len++]);
         }
         c->profile = resolved[i];
-        c->profile.filters = filters; /* who may go where is the same for all */
+        c->profile.filters = filters; /* all views use the filters of the policy's own profile */
         cycle_profile_begin(c);
         c->views[c->views_len].name = arena_strdup(c->arena, others[i].name);
         view_keep(c, &c->views[c->views_len++]);
@@ -71,7 +71,7 @@ void view_enter(struct cycle *c, uint32_t view)
 {
     if (view == c->view)
         return;
-    cycle_refresh(c); /* what is dirty is of the view that is left */
+    cycle_refresh(c); /* dirty entries belong to the view that is left */
     c->views[c->view].as_of = c->changed.len;
     view_show(c, &c->views[view]);
     c->view = view;

@@ -1,8 +1,9 @@
-/* view.h - a cycle as several profiles see it: which nodes are better is up to the profile that a workload names.
+/* view.h - one cycle seen through several profiles: the profile that a workload names decides which nodes are better.
  *
- * What follows from a profile (keys and their bounds, worth, the largest capacities) is there once for each. The cycle is seen by the
- * policy's own, and by another during the turns of workloads that name it. What was taken and given back meanwhile is caught up with as a
- * view is entered; so each view is, at its turns, what it were in a cycle of its own, and a plan by one profile knows nothing of this.
+ * State that follows from a profile (keys and their bounds, GPU cost, the largest capacities) exists once per profile.
+ * The cycle normally shows the policy's own profile, and another one during the placement attempts of workloads that
+ * name it. Entering a view replays the changes made since it was left. So each view behaves as a cycle of its own, and
+ * a plan with one profile has no overhead.
  */
 #pragma once
 
@@ -16,11 +17,12 @@ struct view {
     const struct market *market;
     struct worth_book *worth;
     int64_t largest[1 + PROFILE_RESOURCES_MAX];
-    size_t as_of; /* changes that it knows, of cycle.changed */
+    size_t as_of; /* number of changes applied, of cycle.changed */
 };
 
-/* The policy's other profiles, as far as workloads name them; the cycle is new, and is left in its first view. */
+/* Creates views for those other profiles of the policy that workloads name. The cycle must be new; it is left in its
+ * first view. */
 void views_begin(struct cycle *c, const struct berth_profile *others, const struct profile *resolved, size_t len);
-/* The one that the class asks for. */
+/* Returns the view that the class names; 0, the policy's own, if it names none. */
 uint32_t view_of(const struct cycle *c, const struct class *k);
 void view_enter(struct cycle *c, uint32_t view);

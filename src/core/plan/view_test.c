@@ -1,4 +1,4 @@
-/* view_test.c - workloads of one plan by profiles of their own: each goes where it would if all the plan were made by its profile. */
+/* view_test.c - workloads of one plan with different profiles: each is placed as in a plan with its profile alone. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 enum { NODES = 300, WORKLOADS = 40, OTHERS = 4 };
 
-/* None of them looks at who else waits. */
+/* None of these profiles depends on the other waiting workloads. */
 static const char *const names[OTHERS + 1] = {"", "pack", "even", "best-fit", "dot-product"};
 
 static const struct berth_profile *profile_of(const char *name)
@@ -27,7 +27,7 @@ static void others_fill(struct berth_profile others[static OTHERS])
         others[i] = *profile_of(names[i + 1]);
 }
 
-/* ---- chance --------------------------------------------------------------------------------------------------------- */
+/* ---- random clusters -------------------------------------------------------------------------------------------- */
 
 static void draw_nodes(struct scene *s, uint64_t *seed, bool gpus)
 {
@@ -60,7 +60,7 @@ static void draw_nodes(struct scene *s, uint64_t *seed, bool gpus)
     scene_service(s, "leaving", 0, 0, 0);
 }
 
-/* The first comes first. */
+/* Earlier workloads have earlier creation times. */
 static void draw_workload(struct scene *s, uint64_t *seed, uint32_t i, bool gpus, const char *profile)
 {
     const struct berth_expr is_new = {"disk", BERTH_IN, NAMES(values, "new")};
@@ -78,7 +78,7 @@ static void draw_workload(struct scene *s, uint64_t *seed, uint32_t i, bool gpus
     });
 }
 
-/* ---- what was planned ------------------------------------------------------------------------------------------------ */
+/* ---- placements ------------------------------------------------------------------------------------------------- */
 
 struct placed {
     size_t len;
@@ -106,9 +106,9 @@ static void same(const struct placed *got, const struct placed *want, uint64_t s
         fail_msg("seed %llu, %s: %zu actions and not %zu", (unsigned long long)seed, what, got->len, want->len);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------------ */
+/* ---- tests ------------------------------------------------------------------------------------------------------ */
 
-/* Where all workloads name one profile, the plan is the one by that profile; whatever the policy's own is. */
+/* If all workloads name one profile, the plan equals that of a policy with this profile as its own. */
 static void all_by_another(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void all_by_another(void **state)
     }
 }
 
-/* One plan by many profiles is, workload after workload, a plan by the profile of each. */
+/* A plan with many profiles equals, workload by workload, plans with the profile of each. */
 static void each_by_its_own(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void each_by_its_own(void **state)
     }
 }
 
-/* By which of two equal profiles makes no difference. */
+/* Two equal profiles are interchangeable. */
 static void twins(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void twins(void **state)
     }
 }
 
-/* In which order a policy has them makes no difference. */
+/* The order of profiles in a policy does not matter. */
 static void any_order(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void any_order(void **state)
     }
 }
 
-/* Whether load is evened out is up to the policy's own profile, whoever had the last turn. */
+/* Rebalancing depends on the policy's own profile, whichever profile was used last. */
 static void turns_leave_no_trace(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void turns_leave_no_trace(void **state)
     scene_cleanup(&s);
 }
 
-/* A profile that the policy does not have, or none, is the policy's own. */
+/* A workload that names no profile, or one the policy does not have, gets the policy's own. */
 static void unknown_names_are_none(void **state)
 {
     (void)state;
@@ -281,7 +281,7 @@ static void unknown_names_are_none(void **state)
     }
 }
 
-/* What nodes may be taken is not up to them. */
+/* The filters are always those of the policy's own profile. */
 static void filters_are_of_the_policy(void **state)
 {
     (void)state;

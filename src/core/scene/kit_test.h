@@ -1,6 +1,6 @@
-/* kit_test.h - small clusters for the tests of filters and scores: told, planned and asked in a line each.
+/* kit_test.h - small clusters for tests of filters and scores: objects are put, planned and queried in one line each.
  *
- * Include <cmocka.h> and what it needs before this. What goes wrong here fails the test.
+ * Include <cmocka.h> and its prerequisites before this header. Errors in these functions fail the test.
  *
  * Every workload has the label app=ID, which TERM_APP selects.
  */
@@ -16,9 +16,9 @@ struct kit {
     struct berth_snapshot *snapshot;
     struct berth_plan *plan;
     struct berth_err err;
-    const char *const *resources; /* that scores look at; NULL: cpu and memory */
+    const char *const *resources; /* used by scores; NULL: cpu and memory */
     size_t resources_len;
-    uint32_t steps; /* of scores; 0: as fine as they are */
+    uint32_t steps; /* of scores; 0: not rounded */
     const struct berth_demand *demand;
     size_t demand_len;
     uint64_t seed, instances;
@@ -26,7 +26,7 @@ struct kit {
     char order[256];
 };
 
-/* A list and its length among the fields of a description. */
+/* Initialises a list and its length among the fields of a description. */
 #define LIST(field, type, ...)                                                                                         \
     .field = (const type[]){__VA_ARGS__}, .field##_len = sizeof((const type[]){__VA_ARGS__}) / sizeof(type)
 #define NAMES(field, ...) LIST(field, char *const, __VA_ARGS__)
@@ -61,9 +61,9 @@ static inline void kit_must(const struct kit *k, int rc)
         fail_msg("%s", k->err.text);
 }
 
-/* ---- telling ---------------------------------------------------------------------------------------------------- */
+/* ---- putting objects -------------------------------------------------------------------------------------------- */
 
-/* A node that does not say what it has has 8 cores and 8 GiB. */
+/* Puts a node. Without allocatable it has 8 cores and 8 GiB. */
 static inline void kit_node(struct kit *k, struct berth_node n)
 {
     static const struct berth_amount usual[] = {
@@ -91,9 +91,9 @@ static inline void kit_workload(struct kit *k, const char *id, uint32_t replicas
     kit_must(k, berth_workload_put(k->cluster, &w, &k->err));
 }
 
-/* What pods ask for, in a line. */
+/* A pod request in one line. */
 struct kit_request {
-    uint32_t pods, count, milli; /* GPUs, or a share of one */
+    uint32_t pods, count, milli; /* pods, number of GPUs, thousandths of each */
     int64_t cpu;
     const char *model;
     int64_t memory;
@@ -112,7 +112,7 @@ static inline struct berth_shape kit_shape(const struct kit_request *r, struct b
     return shape;
 }
 
-/* Pods that are wanted, but not now: what usually comes. */
+/* Puts a suspended workload: typical pods that are not placed now. */
 static inline void kit_usual(struct kit *k, const char *id, const struct kit_request *r)
 {
     struct berth_amount needs[2];
@@ -120,7 +120,7 @@ static inline void kit_usual(struct kit *k, const char *id, const struct kit_req
     kit_must(k, berth_workload_put(k->cluster, &w, &k->err));
 }
 
-/* Pods that are. */
+/* Puts a workload to place. */
 static inline void kit_wanted(struct kit *k, const char *id, uint32_t pods, const struct kit_request *r)
 {
     struct berth_amount needs[2];
@@ -128,7 +128,7 @@ static inline void kit_wanted(struct kit *k, const char *id, uint32_t pods, cons
     kit_workload(k, id, pods, &shape);
 }
 
-/* A pod that is there already; `gpus`: the devices it holds. */
+/* Puts a running pod; `gpus`: the devices it holds. */
 static inline void kit_running(struct kit *k, const char *workload, uint32_t ordinal, const char *node, uint64_t gpus)
 {
     struct berth_instance i = {.id = ++k->instances, .workload = workload, .ordinal = ordinal, .node = node};
@@ -140,7 +140,7 @@ static inline void kit_running(struct kit *k, const char *workload, uint32_t ord
 
 /* ---- planning --------------------------------------------------------------------------------------------------- */
 
-/* With this score alone; NULL: the default profile. */
+/* Plans with a single score; NULL: the default profile. */
 static inline void kit_plan(struct kit *k, const char *score)
 {
     const struct berth_weight only = {score, 1};
@@ -157,9 +157,9 @@ static inline void kit_plan(struct kit *k, const char *score)
     kit_must(k, berth_plan_make(k->snapshot, &policy, &k->plan, &k->err));
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------------------------------- */
 
-/* The placement of a pod by this plan. */
+/* Returns whether this plan places the pod; *ret: the action. */
 static inline bool kit_placed(const struct kit *k, const char *workload, uint32_t ordinal, struct berth_action *ret)
 {
     for (size_t i = 0; i < berth_plan_actions(k->plan); i++) {
@@ -178,7 +178,7 @@ static inline const char *kit_node_of(const struct kit *k, const char *workload,
     return kit_placed(k, workload, ordinal, &a) ? a.node : "";
 }
 
-/* The nodes of pods 0, 1, ... as far as they were placed: "n2 n1". */
+/* Returns the nodes of pods 0, 1, ... up to the first that was not placed: "n2 n1". */
 static inline const char *kit_order(struct kit *k, const char *workload)
 {
     struct berth_action a;
@@ -195,7 +195,7 @@ static inline const char *kit_order(struct kit *k, const char *workload)
     return k->order;
 }
 
-/* How many nodes refuse the pods that were left over, for this; 0 where none was left over. */
+/* Returns how many nodes refuse the pending pods for the reason; 0 if no pods are pending. */
 static inline uint64_t kit_refusals(const struct kit *k, const char *workload, const char *reason, const char *what)
 {
     uint64_t nodes = 0;
@@ -208,7 +208,7 @@ static inline uint64_t kit_refusals(const struct kit *k, const char *workload, c
     return nodes;
 }
 
-/* Of the one pod web/0: so many nodes refuse it for this, and it has a place only where none does. */
+/* Expects that `want` nodes refuse the single pod web/0 for the reason, and that it is placed only if none does. */
 static inline void kit_expect(const struct kit *k, const char *label, const char *reason, const char *what,
                               uint64_t want)
 {
@@ -221,9 +221,9 @@ static inline void kit_expect(const struct kit *k, const char *label, const char
         fail_msg("%s: placed on \"%s\"", label, node);
 }
 
-/* ---- looking inside --------------------------------------------------------------------------------------------- */
+/* ---- internal state --------------------------------------------------------------------------------------------- */
 
-/* A turn of the workload in the state that the plan left; to be ended. */
+/* Begins a placement attempt of the workload in the state after the plan; ended by turn_end. */
 static inline void kit_turn(struct kit *k, const char *workload, struct turn *t)
 {
     uint32_t w = cluster_workload_find(k->cluster, workload);
@@ -237,7 +237,7 @@ static inline uint32_t kit_position(const struct kit *k, const char *node)
     return k->snapshot->layout->position[cluster_node_find(k->cluster, node)];
 }
 
-/* What scores beyond the key say of one more pod on the node. */
+/* Returns the score of one more pod on the node, without the key. */
 static inline int32_t kit_score(struct kit *k, const char *workload, const char *node)
 {
     struct turn t;

@@ -1,8 +1,11 @@
-/* scene_test.h - a cluster that lives: told in a line each, planned at a moment, and the plan read as text.
+/* scene_test.h - a cluster for tests: objects are put in one line each, planned at a moment, and the plan is compared
+ * as text.
  *
- * Include <stdio.h>, <stdlib.h>, <cmocka.h> and what that needs before this. A plan is written as its actions joined by "; ", each as
+ * Include <stdio.h>, <stdlib.h>, <cmocka.h> and its prerequisites before this header. A plan is written as its actions
+ * joined by "; ", each as
  *     OP POD NODE CAUSE [#INSTANCE] [for REPLACED] [after WAIT,...] [RESOURCE=LIMIT]
- * and compared as a set: scene_see looks, scene_step also applies it and checks that nothing is left to do.
+ * and compared as a set. scene_see makes a plan and compares it; scene_step also applies it and checks that nothing is
+ * left to do.
  */
 #pragma once
 
@@ -21,13 +24,13 @@ struct scene {
     uint64_t next; /* the id of the next instance */
     int64_t now_ns;
     uint64_t seed;
-    const char *profile; /* NULL: the default one */
+    const char *profile; /* NULL: the default profile */
     struct berth_policy policy;
     struct berth_snapshot *s;
     struct berth_plan *p; /* of the last scene_plan */
 };
 
-/* A list and its length among the fields of a description. */
+/* Initialises a list and its length among the fields of a description. */
 #define LIST(field, type, ...)                                                                                         \
     .field = (const type[]){__VA_ARGS__}, .field##_len = sizeof((const type[]){__VA_ARGS__}) / sizeof(type)
 #define NAMES(field, ...) LIST(field, char *const, __VA_ARGS__)
@@ -66,7 +69,7 @@ static inline void scene_audit(struct scene *s)
     scene_must(s, berth_audit(s->c, &s->err));
 }
 
-/* ---- telling ---------------------------------------------------------------------------------------------------- */
+/* ---- putting objects -------------------------------------------------------------------------------------------- */
 
 static inline void scene_put_node(struct scene *s, struct berth_node n)
 {
@@ -78,7 +81,7 @@ static inline void scene_node(struct scene *s, const char *id, int64_t cpu, int6
     scene_put_node(s, (struct berth_node){.id = id, HAS(cpu, memory)});
 }
 
-/* The same node in another state, from now on. */
+/* Puts the node in another state, from now on. */
 static inline void scene_state(struct scene *s, const char *id, int64_t cpu, int64_t memory,
                                enum berth_node_state state)
 {
@@ -103,7 +106,7 @@ static inline void scene_instance(struct scene *s, struct berth_instance i)
     scene_must(s, berth_instance_put(s->c, &i, &s->err));
 }
 
-/* A running, ready instance. */
+/* Puts a running, ready instance. */
 static inline void scene_running(struct scene *s, const char *workload, uint32_t ordinal, const char *node)
 {
     scene_instance(s, (struct berth_instance){.workload = workload,
@@ -114,7 +117,7 @@ static inline void scene_running(struct scene *s, const char *workload, uint32_t
                                               .since_ns = s->now_ns});
 }
 
-/* The same with what it uses. */
+/* Puts a running, ready instance that reports use. */
 static inline void scene_using(struct scene *s, uint64_t id, const char *workload, uint32_t ordinal, const char *node,
                                int64_t cpu, int64_t memory)
 {
@@ -133,7 +136,7 @@ static inline void scene_using(struct scene *s, uint64_t id, const char *workloa
                                               .usage_len = 2});
 }
 
-/* An agent reports another state of an instance. */
+/* Puts a new state of an instance, as reported by an agent. */
 static inline void scene_report(struct scene *s, uint64_t id, enum berth_state state, bool ready)
 {
     uint32_t slot = cluster_instance_find(s->c, id);
@@ -151,7 +154,7 @@ static inline void scene_report(struct scene *s, uint64_t id, enum berth_state s
     scene_must(s, berth_instance_put(s->c, &i, &s->err));
 }
 
-/* It is confirmed that the instance has stopped. */
+/* Removes an instance that was confirmed to have stopped. */
 static inline void scene_gone(struct scene *s, uint64_t id)
 {
     scene_must(s, berth_instance_remove(s->c, id, &s->err));
@@ -183,7 +186,7 @@ static inline void scene_line(struct berth_action a, char *to, size_t room)
     assert_true((size_t)n < room);
 }
 
-/* The actions of the last plan in its order. */
+/* Writes the actions of the last plan in its order. */
 static inline void scene_text(const struct scene *s, char *to)
 {
     size_t len = 0;
@@ -201,7 +204,7 @@ static inline int scene_compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorts the actions of a text. */
+/* Sorts the actions in a text. */
 static inline void scene_sort(const char *text, char *to)
 {
     char copy[SCENE_TEXT_MAX];
@@ -236,7 +239,7 @@ static inline void scene_see(struct scene *s, const char *want)
     assert_string_equal(got, sorted);
 }
 
-/* Applies the last plan; afterwards the books are right and nothing is left to do. */
+/* Applies the last plan. Checks that the audit passes and that nothing is left to do. */
 static inline void scene_apply(struct scene *s)
 {
     char left[SCENE_TEXT_MAX];
@@ -259,9 +262,9 @@ static inline void scene_step(struct scene *s, const char *want)
     scene_apply(s);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------------------------------- */
 
-/* How many pods of the workload the last plan left over. */
+/* Returns how many pods of the workload the last plan left pending. */
 static inline size_t scene_pending(struct scene *s, const char *workload)
 {
     size_t n = 0;
@@ -272,7 +275,7 @@ static inline size_t scene_pending(struct scene *s, const char *workload)
     return n;
 }
 
-/* The reason of that word, of the first pending workload of that name; fails where there is none. */
+/* Returns the reason `word` of the pending workload; fails if there is none. */
 static inline struct berth_reason scene_reason(struct scene *s, const char *workload, const char *word)
 {
     for (size_t i = 0; i < berth_plan_pendings(s->p); i++) {
@@ -285,14 +288,14 @@ static inline struct berth_reason scene_reason(struct scene *s, const char *work
     return (struct berth_reason){"", "", 0, 0, ""};
 }
 
-/* ---- chance ----------------------------------------------------------------------------------------------------- */
+/* ---- random numbers --------------------------------------------------------------------------------------------- */
 
 static inline uint64_t scene_draw(uint64_t *seed)
 {
     return hash_u64(*seed += 0x9e3779b97f4a7c15u);
 }
 
-/* Below n. */
+/* Draws a number below n. */
 static inline uint32_t scene_below(uint64_t *seed, uint32_t n)
 {
     return (uint32_t)(scene_draw(seed) % n);
@@ -306,7 +309,7 @@ static inline uint64_t scene_seed(void)
     return seed;
 }
 
-/* Nodes a, b, ... of 1000 and 1000. */
+/* Returns a cluster of nodes a, b, ... with 1000 cpu and 1000 memory each. */
 static inline struct scene scene_stage(size_t nodes)
 {
     struct scene s = scene_new();
@@ -317,7 +320,7 @@ static inline struct scene scene_stage(size_t nodes)
     return s;
 }
 
-/* One of these changes its state. */
+/* Changes the state of one of these nodes. */
 static inline void scene_stage_state(struct scene *s, const char *node, enum berth_node_state to)
 {
     scene_state(s, node, 1000, 1000, to);

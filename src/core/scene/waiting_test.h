@@ -1,25 +1,25 @@
-/* waiting_test.h - jobs that wait, told in a line each, and when they are to start.
+/* waiting_test.h - waiting jobs in one line each, and their estimated starts.
  *
- * Include what scene_test.h wants before this.
+ * Include the prerequisites of scene_test.h before this header.
  */
 #pragma once
 
 #include "core/scene/scene_test.h"
 
-#define START_NS (1000 * SCENE_SECOND_NS) /* when scenes begin */
+#define START_NS (1000 * SCENE_SECOND_NS) /* the moment at which scenes begin */
 
 struct job {
     const char *id;
-    uint32_t pods; /* 0: one, and no gang */
+    uint32_t pods; /* 0: one pod and no gang */
     int64_t cpu, seconds;
-    int64_t limit, deadline; /* seconds; the latter from the beginning */
+    int64_t limit, deadline; /* seconds; deadline: after START_NS */
     uint32_t gpus, milli;
     const char *user;
-    const char *gang; /* of several jobs; NULL: its own */
+    const char *gang; /* shared by several jobs; NULL: the job's own */
     const char *queue;
 };
 
-/* Jobs come in the order in which they are put. */
+/* Puts a job that is younger than the jobs put before. */
 static inline void put_job(struct scene *s, struct job j)
 {
     struct berth_workload w = {
@@ -38,7 +38,7 @@ static inline void put_job(struct scene *s, struct job j)
         .quotas_len = j.user != NULL,
         .shape = {NEEDS(j.cpu, 10), .gpu = {.count = j.gpus, .milli = j.milli}}
     };
-    s->next += 100; /* later ones are younger */
+    s->next += 100; /* later jobs are younger */
     scene_put(s, w);
 }
 
@@ -67,14 +67,14 @@ static inline struct berth_standing standing(struct scene *s, const char *id)
     return (struct berth_standing){0};
 }
 
-/* Seconds from the beginning until it is to start; -1: nobody can say. */
+/* Returns the estimated start in seconds after START_NS; -1: none. */
 static inline int64_t start_of(struct scene *s, const char *id)
 {
     int64_t at = standing(s, id).start_ns;
     return at ? (at - START_NS) / SCENE_SECOND_NS : -1;
 }
 
-/* As scene_step; afterwards the same is reserved, and nothing has to be remembered. */
+/* Like scene_step; also checks that the reservations stay the same and that the plan leaves no facts. */
 static inline void step(struct scene *s, const char *want)
 {
     int64_t starts[64];

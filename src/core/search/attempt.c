@@ -1,4 +1,4 @@
-/* attempt.c - beginning and ending a turn. */
+/* attempt.c - begins and ends a placement attempt. */
 #include "core/search/attempt.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ const uint64_t *turn_rules_mask(struct cycle *c, const struct turn *t)
     return mask;
 }
 
-/* ---- tastes ----------------------------------------------------------------------------------------------------- */
+/* ---- preferences ------------------------------------------------------------------------------------------------ */
 
 static bool taste_neutral(const struct cycle *c, const struct taste *taste)
 {
@@ -72,9 +72,9 @@ static const struct taste_column *taste_of(struct cycle *c, const struct turn *t
     return c->taste_state[ix] == 2 ? col : NULL;
 }
 
-/* ---- a turn ----------------------------------------------------------------------------------------------------- */
+/* ---- placement attempts ----------------------------------------------------------------------------------------- */
 
-/* Filters that depend on who holds what make a mask of the turn's own. */
+/* Builds the attempt's node mask. Filters that depend on held resources get a copy of the shared mask. */
 static void turn_mask(struct turn *t)
 {
     struct cycle *c = t->c;

@@ -1,40 +1,43 @@
-/* attempt.h - one workload's turn in a plan: what its pods need, which nodes may take them, and how it stands to others.
+/* attempt.h - one placement attempt for a workload: what its pods request, which nodes may take them, and their
+ * topology counts.
  *
- * A turn is begun for one class and one workload, asked by search.c, told of each placement, and ended. Nothing of it
- * survives the turn except through the cycle.
+ * An attempt is begun for one class and one workload, used by search.c, told of each placement, and ended. Only the
+ * state kept in the cycle survives it.
  */
 #pragma once
 
 #include "core/filter/filter.h"
 #include "core/plan/cycle.h"
 
-/* How the pods counted by a tie are distributed over the domains of its topology. */
+/* Counts, per domain of its topology, the pods that one topology constraint selects. */
 struct tie_state {
     const struct tie *tie; /* NULL: the limit of pods per node */
     const struct topology *topology;
-    int32_t *count;    /* [domain] */
-    int64_t total;     /* pods counted in all of them */
-    bool self;         /* the pods of this turn count, too */
-    bool lasting;      /* what is stopping is not counted by domain: it is not near, and fills no preferred spread */
-    uint32_t going;    /* pods counted that stop */
-    int32_t *leaving;  /* [position]: of a required `apart`, seen from later on: how many stop there; or NULL */
-    bool mirror;       /* another workload's `apart`: the pods counted are its own */
-    uint32_t mirrored; /* of a mirror: which tie that is */
-    const uint64_t *counted;         /* of a spread: positions whose pods count unless they stop; NULL: all do */
+    int32_t *count; /* [domain] */
+    int64_t total;  /* pods counted in all domains */
+    bool self;      /* the pods of this attempt are counted as well */
+    bool lasting;   /* stopping pods do not count: they are not near, and fill no preferred spread */
+    uint32_t going; /* counted pods that are stopping */
+    /* required `apart` seen from the later book: [position] number of pods that stop there; or NULL */
+    int32_t *leaving;
+    bool mirror;                     /* another workload's `apart`; the counted pods are that workload's own */
+    uint32_t mirrored;               /* of a mirror: index of that constraint */
+    const uint64_t *counted;         /* of a spread: positions whose pods count unless they stop; NULL: all count */
     const struct eligible *eligible; /* of a required spread */
-    int32_t least;                   /* of a spread: over eligible domains */
-    uint32_t at_least;               /* domains that have so few */
-    int32_t *after; /* of a required spread: [domain] once all that stop, and the replaced one, are gone; or NULL */
-    int32_t after_least; /* ... over eligible domains */
+    int32_t least;                   /* of a spread: the lowest count of any eligible domain */
+    uint32_t at_least;               /* number of domains with that count */
+    /* of a required spread: [domain] counts once all stopping pods and the replaced pod are gone; or NULL */
+    int32_t *after;
+    int32_t after_least; /* the lowest of these over eligible domains */
     uint32_t after_at_least;
 };
 
-/* Whose turn it is. */
+/* The workload that a placement attempt is for, and the nodes it is restricted to. */
 struct asker {
     uint32_t workload;
     struct class_ix class;
-    uint32_t replaces;  /* the one pod is to take over from this instance, or NONE */
-    uint32_t only, but; /* positions: on this node alone, and not on that; NONE */
+    uint32_t replaces;  /* the single pod takes over from this instance, or NONE */
+    uint32_t only, but; /* positions: the only allowed node; a forbidden node; or NONE */
 };
 
 struct turn {
@@ -42,10 +45,10 @@ struct turn {
     const struct workload *w;
     const struct class *k;
     uint32_t workload, class, replaces, only, but;
-    bool confined;  /* nodes may refuse it that would take another pod of its class */
+    bool confined;  /* nodes may refuse this pod that would take another pod of its class */
     bool awaited;   /* ... because of a reservation, a window or its deadline */
-    bool later;     /* looking at what is free once all stops are done */
-    bool anywhere;  /* ... also where nothing stops */
+    bool later;     /* uses resources that are free once all stops are done */
+    bool anywhere;  /* ... also on nodes where nothing stops */
     uint64_t *mask; /* [block]: nodes that pass static and turn filters */
     struct tie_state *ties;
     uint32_t ties_len;
@@ -55,31 +58,31 @@ struct turn {
     struct {
         const struct score *score;
         int32_t weight;
-    } live[32]; /* BLOCK scores that matter */
+    } live[32]; /* BLOCK scores that apply */
     uint32_t live_len;
-    bool flat;      /* it asks for no GPUs, and they say the same of all nodes without: */
-    int32_t plain;  /* this */
-    bool entangled; /* a placement may change the verdict on or the score of other nodes */
-    bool rose;      /* ... for the better: start the search anew */
-    uint32_t outer; /* the view before */
-    int32_t score;  /* of the node that a search has found last */
-    int32_t rival;  /* no node of another segment had more; the same as score: there was none */
+    bool flat;      /* the class requests no GPUs, and BLOCK scores are equal for all nodes without GPUs: */
+    int32_t plain;  /* this value */
+    bool entangled; /* a placement may change filters or scores of other nodes */
+    bool rose;      /* ... in their favour: the search must start again */
+    uint32_t outer; /* the view to restore at the end */
+    int32_t score;  /* of the node that the last search returned */
+    int32_t rival;  /* upper bound for nodes of other segments; equal to score if there was none */
     struct arena_mark mark;
 };
 
 void turn_begin(struct turn *t, struct cycle *c, struct asker who, bool later);
-/* A pod was placed here by this turn. */
+/* Updates the attempt after one of its pods was placed on the node. */
 void turn_placed(struct turn *t, uint32_t position);
 void turn_end(struct turn *t);
 
-/* Is a turn of it like that of any other workload of its class: nothing counted by domain, no node closed to it alone? Time
- * is left out. */
+/* Returns whether the attempt is like that of any other workload of its class: no topology counts, and no node closed
+ * to this workload only. Ignores reservations, windows and deadlines. */
 bool turn_alike(struct cycle *c, struct asker who);
 
-/* The devices a pod would hold on this node, which passes the filters; 0 for a class without GPUs. */
+/* Returns the devices a pod would hold on this node, which must pass the filters; 0 for a class without GPUs. */
 uint64_t turn_pick_gpus(const struct turn *t, uint32_t position);
 
-/* topology.c; how many there would be of them. */
+/* Implemented by topology.c. ties_found returns the number of constraint states that ties_begin creates. */
 uint32_t ties_found(struct turn *t);
 void ties_begin(struct turn *t);
 void ties_placed(struct turn *t, uint32_t position);
@@ -94,18 +97,20 @@ static inline bool tie_required(const struct tie_state *ts)
     return !ts->tie || ts->tie->weight == 0;
 }
 
-/* Counts all that the tie selects: in topology.c; and the same, by what was counted for an earlier turn and what was placed since, in
- * topology_counts.c. How many pods were looked at. */
+/* Counts all pods that the constraint selects. ties_count (topology.c) counts from the beginning and returns how many
+ * pods it examined; tally_count (topology_counts.c) reuses the counts of an earlier attempt and adds what was placed
+ * since. */
 uint32_t ties_count(const struct cycle *c, struct tie_state *ts);
 void ties_count_one(struct tie_state *ts, uint32_t position, bool leaving);
 void tally_count(struct cycle *c, struct tie_state *ts);
-/* Do pods of the workload count: by their labels, or because they have the tie themselves? */
+/* Returns whether pods of the workload count: by their labels, or, for a mirror, because they have the constraint
+ * themselves. */
 bool tie_counts(const struct cycle *c, const struct tie_state *ts, uint32_t workload);
 
-/* topology_scope.c: the nodes on which a spread of the turn counts pods (NULL: on all), and the domains of which one is the
- * emptiest. */
+/* topology_scope.c: the nodes on which a spread of the attempt counts pods (NULL: all nodes), and the domains it keeps
+ * even. */
 const uint64_t *spread_counted(struct turn *t, const struct tie *tie);
 const struct eligible *spread_eligible(struct turn *t, const struct tie *tie);
 
-/* The static mask of some rules; made on first use. */
+/* Returns the static mask of the class's constraints; computed on first use. */
 const uint64_t *turn_rules_mask(struct cycle *c, const struct turn *t);

@@ -1,7 +1,7 @@
-/* attempt_test.c - within one turn: masks, what a placement forbids, tastes; all seen through plans.
+/* attempt_test.c - one placement attempt: masks, effects of a placement, preferences; observed through plans.
  *
- * Covers the masks of rules (with a last block that is not full), what a placement changes (ports, volumes), the column
- * of a taste and the devices picked.
+ * Covers the constraint masks (with a partial last block), the effects of a placement (ports, volumes), the preference
+ * column and the chosen devices.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static void every_node_is_judged_once(void **state)
         scene_put(&s, (struct berth_workload){.id = "mips", .replicas = 1, .shape = mips});
         scene_plan(&s);
         uint32_t suits = (sizes[n] + 2) / 3;
-        assert_int_equal(berth_plan_actions(s.p), suits); /* one on each that suits */
+        assert_int_equal(berth_plan_actions(s.p), suits); /* one on each suitable node */
         assert_int_equal(scene_pending(&s, "arm"), sizes[n] + 1 - suits);
         assert_int_equal(scene_reason(&s, "arm", "short").nodes, suits);
         assert_int_equal(scene_reason(&s, "mips", "arch").nodes, sizes[n]);
@@ -88,7 +88,7 @@ static void a_taste_decides_between_nodes_that_fit(void **state)
     scene_put(&s, (struct berth_workload){
                       .id = "like2", .replicas = 1, .shape = {NEEDS(600, 10), .prefer = &like, .prefer_len = 1}
     });
-    scene_step(&s, "place like/0 n143 pending; place like2/0 n000 pending"); /* a taste is no requirement */
+    scene_step(&s, "place like/0 n143 pending; place like2/0 n000 pending"); /* a preference is no requirement */
     scene_must(&s, berth_workload_remove(s.c, "like", &s.err));
     scene_put(
         &s,
@@ -105,15 +105,15 @@ static void devices_are_picked(void **state)
         uint32_t count, milli;
         uint64_t want;
     } rows[] = {
-        {1, 0,   0x2}, /* the first that is free */
+        {1, 0,   0x2}, /* the first free device */
         {2, 0,   0x6},
-        {1, 300, 0x1}, /* the fullest that fits */
+        {1, 300, 0x1}, /* the fullest device that fits */
         {1, 600, 0x2},
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct scene s = scene_new();
-        s.profile = "pack"; /* worth has its own idea */
+        s.profile = "pack"; /* the default profile would choose by GPU cost */
         scene_put_node(&s, (struct berth_node){
                                .id = "a", HAS(10, 10), LIST(gpus, struct berth_gpu, {"x", 1}, {"x", 1}, {"x", 1})});
         scene_put(&s,

@@ -1,4 +1,4 @@
-/* holders.c - ports and volumes as the plan goes on. */
+/* holders.c - ports and volumes held, updated as the plan places pods. */
 #include "core/search/holders.h"
 
 #include <assert.h>
@@ -33,7 +33,8 @@ bool holds_next(struct holds_walk *w)
     return true;
 }
 
-/* A volume that is new on the node takes one of the driver's places there. */
+/* Takes an attachment of the driver on the node (sign 1) or gives it back, unless another pod there holds the
+ * volume. */
 static void attach(struct cycle *c, uint32_t thing, uint32_t position, int sign)
 {
     uint32_t driver = snapshot_thing(c->s, thing)->driver;

@@ -1,11 +1,12 @@
-/* holders.h - who holds a port or a volume, where: in the snapshot and in what the plan has placed so far. */
+/* holders.h - the nodes on which a port or volume is held, by the snapshot's instances and by placements of this plan.
+ */
 #pragma once
 
 #include "core/search/attempt.h"
 
 struct held {
     uint32_t position;
-    bool leaving; /* its holder is stopping */
+    bool leaving; /* the instance that holds it is stopping */
 };
 
 struct holds_walk {
@@ -22,9 +23,9 @@ bool holds_next(struct holds_walk *w);
     for (struct holds_walk walk_ = holds_begin((t)->c, (thing)); holds_next(&walk_);)                                  \
         for (struct held h = walk_.now, *once_ = &walk_.now; once_; once_ = NULL)
 
-/* Notes that what the plan places here holds the class's ports and volumes; undone in the opposite order. */
+/* Records that a pod placed here holds the class's ports and volumes; holds_give undoes it, in the opposite order. */
 void holds_take(struct cycle *c, const struct class *k, uint32_t position);
 void holds_give(struct cycle *c, const struct class *k, uint32_t position);
 
-/* An instance that the plan has marked as removed gives back what it had attached. */
+/* Gives back the volume attachments of an instance that the plan has marked as removed. */
 void holds_release(struct cycle *c, const struct instance *i);

@@ -1,4 +1,4 @@
-/* holders_test.c - who holds a port or a volume where: as the snapshot says, and as the plan goes on. */
+/* holders_test.c - holders of ports and volumes: in the snapshot and after placements of the plan. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "core/scene/scene_test.h"
 #include "core/search/holders.h"
 
-/* "NODE" of each holder of the thing, "NODE*" where it is leaving, as sorted text. */
+/* Expects the holders as sorted text: "NODE", or "NODE*" if the holder is stopping. */
 static void expect_holders(struct scene *s, uint32_t thing, const char *want)
 {
     char text[256] = "", got[SCENE_TEXT_MAX];
@@ -47,7 +47,7 @@ static void holders_of_a_port(void **state)
     scene_see(&s, "stop gone/0 c removed #2; place web/1 e pending");
     expect_holders(&s, cluster_port_put(s.c, &(struct berth_port){BERTH_TCP, 80}, 0), "a; b; c*; d*; e");
     expect_holders(&s, cluster_port_put(s.c, &(struct berth_port){BERTH_TCP, 80}, 0),
-                   "a; b; c*; d*; e"); /* looking changes nothing */
+                   "a; b; c*; d*; e"); /* reading changes nothing */
     scene_cleanup(&s);
 }
 
@@ -82,7 +82,7 @@ static void taking_and_giving_back(void **state)
     const int64_t *left = cycle_column(&s.p->c, cluster_resource_put(s.c, "attach-csi"), false);
     holds_take(&s.p->c, k, 0);
     assert_int_equal(left[0], 2);
-    holds_take(&s.p->c, k, 0); /* it is attached there already */
+    holds_take(&s.p->c, k, 0); /* already attached there */
     assert_int_equal(left[0], 2);
     holds_take(&s.p->c, k, 1);
     expect_holders(&s, disk, "a; a; b");

@@ -5,8 +5,8 @@
 #include "base/lanes.h"
 #include "core/gpu/gpu_cost.h"
 
-/* An entry is a score, the first position it covers and its level in one word, so that the greatest word is the best
- * score, then the lowest position, then the coarsest entry. */
+/* A heap entry packs a score, the first position it covers and its level into one word. The greatest word has the best
+ * score, then the lowest position, then the coarsest level. */
 enum { LEVEL_BITS = 3, POSITION_BITS = 29 };
 #define POSITION_MASK (((uint64_t)1 << POSITION_BITS) - 1)
 
@@ -36,7 +36,7 @@ static void heap_push(struct search *s, uint64_t e)
     s->heap[i] = e;
 }
 
-/* Puts an entry where the top is. */
+/* Replaces the top of the heap. */
 static void heap_replace(struct search *s, uint64_t e)
 {
     uint32_t i = 0;
@@ -56,9 +56,9 @@ static void heap_pop(struct search *s)
         heap_replace(s, s->heap[s->len]);
 }
 
-/* ---- what a class remembers ------------------------------------------------------------------------------------- */
+/* ---- bounds remembered per class -------------------------------------------------------------------------------- */
 
-/* Scores above this bound were not there, as of the given number of things given back. */
+/* Upper bounds of scores that earlier searches of a class found, valid up to an index of cycle.given. */
 struct memo {
     int32_t *bound[LEVELS_MAX + 1]; /* [level][entry] */
     size_t as_of;
@@ -85,8 +85,8 @@ static struct memo *memo_new(struct cycle *c)
     return m;
 }
 
-/* Only where a score is the key and the taste, and the key falls with what is taken; where GPUs count besides, of nodes without
- * them. */
+/* Returns whether bounds may be remembered: the score must consist of key and preferences, and the key must fall as
+ * resources are taken. With scores for GPUs this holds only for pods without GPUs, on nodes without GPUs. */
 static bool memo_possible(const struct turn *t)
 {
     for (uint32_t i = 0; i < t->c->profile.resources_len; i++)
@@ -119,7 +119,8 @@ static void memo_note(struct search *s, uint32_t level, uint32_t e, int32_t scor
 
 /* ---- bounds ----------------------------------------------------------------------------------------------------- */
 
-/* What the shape takes from the key: exactly, for the inverses of one node, or at least, for the extremes of an entry. */
+/* Returns how much the shape lowers the key: exactly, with the inverses of one node, or at least, with the extremes of
+ * an entry. */
 static inline int32_t shape_part(const struct search *s, uint64_t *const *min, uint64_t *const *max, uint32_t i)
 {
     int32_t part = 0;
@@ -130,7 +131,7 @@ static inline int32_t shape_part(const struct search *s, uint64_t *const *min, u
     return part;
 }
 
-/* The same of one node; where worth rules, the key has nothing to take from. */
+/* The same for one node; 0 where GPU cost decides, since the key is 0 there. */
 static int32_t node_part(const struct search *s, uint32_t p)
 {
     const struct cycle *c = s->t->c;
@@ -145,7 +146,7 @@ static int32_t entry_part(const struct search *s, uint32_t level, uint32_t e)
     return worth && part > 0 ? 0 : part;
 }
 
-/* Does no single column rule the entry out? */
+/* Returns whether no single column excludes the entry. */
 static bool entry_open(const struct search *s, uint32_t level, uint32_t e)
 {
     const struct turn *t = s->t;
@@ -164,7 +165,7 @@ static bool entry_open(const struct search *s, uint32_t level, uint32_t e)
     return whole > 0 || b->max[cycle_gpu_column(t->c, GPU_PART)][e] >= t->k->gpu.milli;
 }
 
-/* What scores beyond the key add at most. */
+/* Returns an upper bound for the scores outside the key. */
 static int32_t entry_extras(const struct turn *t, uint32_t level, uint32_t e)
 {
     int32_t most = t->taste ? t->taste->max[level][e] : 0;
@@ -173,8 +174,8 @@ static int32_t entry_extras(const struct turn *t, uint32_t level, uint32_t e)
     return most;
 }
 
-/* Pushes the entries that are open, each with its bound; returns the greatest, UNFIT if all are closed. Where a search
- * remembers, it asks whether an entry is open only when its turn comes, and remembers that, too. */
+/* Pushes the open entries, each with its bound; returns the greatest bound, UNFIT if all are closed. A search with
+ * remembered bounds checks whether an entry is open only when it reaches the top, and remembers the result. */
 static int32_t push_entries(struct search *s, uint32_t level, uint32_t from, uint32_t to)
 {
     const struct turn *t = s->t;
@@ -188,7 +189,7 @@ static int32_t push_entries(struct search *s, uint32_t level, uint32_t from, uin
         int32_t most = memo ? memo[e] : INT32_MAX;
         if (most == UNFIT || (!memo && !entry_open(s, level, e)))
             continue;
-        if (!uniform || l->kind[e] == NONE || l->kind[e] != kind) { /* one kind: the same part */
+        if (!uniform || l->kind[e] == NONE || l->kind[e] != kind) { /* nodes of one kind share the same part */
             part = entry_part(s, level, e);
             kind = l->kind[e];
         }
@@ -205,7 +206,7 @@ static int32_t push_entries(struct search *s, uint32_t level, uint32_t from, uin
 
 /* ---- segments --------------------------------------------------------------------------------------------------- */
 
-/* The nodes of a block that pass every filter. */
+/* Returns the nodes of a block that pass every filter. */
 static uint64_t block_fits(const struct turn *t, uint32_t block, uint64_t bits)
 {
     for (uint32_t i = 0; i < t->dynamic_len && bits; i++)
@@ -213,7 +214,7 @@ static uint64_t block_fits(const struct turn *t, uint32_t block, uint64_t bits)
     return bits;
 }
 
-/* What scores beyond the key add for the nodes in `bits` of a block. */
+/* Adds the scores outside the key for the nodes in `bits` of a block. */
 static void block_extras(const struct turn *t, uint32_t block, uint64_t bits, int32_t out[BLOCK])
 {
     if (t->taste)
@@ -233,7 +234,7 @@ static int32_t span_max(const int32_t *column, struct span of)
     return most;
 }
 
-/* The first position with this value, which is there. */
+/* Returns the first position with this value. The value must occur. */
 static uint32_t span_find(const int32_t *column, struct span of, int32_t value)
 {
     if (of.to - of.from == LANES)
@@ -243,7 +244,7 @@ static uint32_t span_find(const int32_t *column, struct span of, int32_t value)
     return of.from;
 }
 
-/* Fills the scores of a segment, UNFIT where the node refuses; returns the best. */
+/* Fills the scores of a segment, UNFIT where the node refuses; returns the best score. */
 static int32_t segment_open(const struct search *s, uint32_t segment, uint64_t within)
 {
     const struct turn *t = s->t;
@@ -264,7 +265,7 @@ static int32_t segment_open(const struct search *s, uint32_t segment, uint64_t w
         c->score[i] = UNFIT;
     BITS_EACH (i, bits) {
         uint32_t p = first + (uint32_t)i;
-        if (!c->profile.uniform) /* else all nodes of a kind have the same part */
+        if (!c->profile.uniform) /* with uniform resources all nodes of a kind have the same part */
             part = node_part(s, p);
         c->score[p] = c->key[p] - part;
         best = c->score[p] > best ? c->score[p] : best;
@@ -275,7 +276,7 @@ static int32_t segment_open(const struct search *s, uint32_t segment, uint64_t w
     return span_max(c->score, of);
 }
 
-/* The same for the one node on which something was placed, in a segment that is open. */
+/* The same for the one node on which a pod was placed, in an open segment. */
 static int32_t segment_again(const struct search *s, uint32_t segment, uint32_t position)
 {
     const struct turn *t = s->t;
@@ -292,8 +293,8 @@ static int32_t segment_again(const struct search *s, uint32_t segment, uint32_t 
     return span_max(c->score, layout_below(c->l, 1, segment));
 }
 
-/* Where only keys count, the node with the greatest key is the best of its segment, if it fits: then the segment need not
- * be opened. A bound below its score is one that is remembered, and says that it does not fit. */
+/* Tries to skip opening a segment. Where only keys count, the node with the greatest key is the best of its segment if
+ * it fits. A bound below the key's score is a remembered one, which says that this node does not fit. */
 static bool segment_peek(struct search *s, uint32_t segment, int32_t bound, uint32_t *ret_position)
 {
     const struct turn *t = s->t;
@@ -338,7 +339,7 @@ void search_begin(struct search *s, struct turn *t)
     search_init(s, t);
     for (uint32_t i = 0; i < t->k->needs_len; i++)
         if (!cycle_column(t->c, t->k->needs[i].resource, false))
-            return; /* nobody has any */
+            return; /* no node has any */
     if (t->k->gpu.count && !t->c->free[cycle_gpu_column(t->c, GPU_FREE)])
         return;
     s->memo = memo_of(t);
@@ -346,7 +347,7 @@ void search_begin(struct search *s, struct turn *t)
     seed(s);
 }
 
-/* The entry that begins at this position. */
+/* Returns the entry of the level that begins at this position. */
 static uint32_t entry_at(const struct layout *l, uint32_t level, uint32_t position)
 {
     uint32_t e = layout_segment(l, position);
@@ -365,7 +366,7 @@ static void expand(struct search *s, uint32_t level, uint32_t e)
         memo_note(s, level, e, push_entries(s, level - 1, below.from, below.to));
 }
 
-/* Makes the score of the segment on top exact; false: it is no longer on top. */
+/* Makes the score of the top segment exact; false: it is no longer on top. */
 static bool settle(struct search *s, uint32_t segment)
 {
     struct cycle *c = s->t->c;
@@ -383,7 +384,7 @@ static bool settle(struct search *s, uint32_t segment)
     return exact == s->heap[0];
 }
 
-/* For telling people: how good the node on top is, and how good another might be. */
+/* Records, for explanations, the score of the top node and a bound for any other. */
 static void note_score(struct search *s)
 {
     struct turn *t = s->t;
@@ -407,7 +408,7 @@ bool search_next(struct search *s, uint32_t *ret_position)
             note_score(s);
             return true;
         }
-        /* What the turn itself placed elsewhere may matter here, where ties bind nodes together. */
+        /* The attempt's own placements elsewhere may matter here if topology constraints link nodes. */
         if ((!open || s->t->entangled) && !settle(s, e))
             continue;
         *ret_position = span_find(c->score, layout_below(c->l, 1, e), entry_score(s->heap[0]));
@@ -426,7 +427,7 @@ void search_placed(struct search *s, uint32_t position)
         seed(s);
         return;
     }
-    /* Its segment is still on top. */
+    /* The segment of the node is still on top. */
     uint32_t segment = layout_segment(t->c->l, position);
     int32_t best = t->c->opened_by[segment] == s->id ? segment_again(s, segment, position)
                                                      : t->c->bounds[1].key[segment] - s->part;

@@ -1,8 +1,9 @@
-/* search_test.c - the node chosen is that of a full scan: the best score, then the first in the order of nodes.
+/* search_test.c - the search chooses the node that a full scan would: the best score, then the first in the order of
+ * nodes.
  *
  * A naive planner places pod by pod in the order of the plan. It knows the formula of the default profile for pods
- * without GPUs (the share of cpu and of memory that is left, a node without GPUs before one with), the order of nodes
- * and gangs; nothing of blocks, bounds and what is remembered.
+ * without GPUs (the free share of cpu and of memory; nodes without GPUs before nodes with GPUs), the order of nodes,
+ * and gangs. It has no blocks, bounds or remembered results.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +35,7 @@ struct group {
 struct model {
     struct host hosts[NODES_MAX];
     size_t hosts_len;
-    struct group groups[WORKLOADS_MAX]; /* in the order of ids, which is that of the plan */
+    struct group groups[WORKLOADS_MAX]; /* in the order of ids, as in the plan */
     size_t groups_len;
     bool most_allocated;
 };
@@ -55,7 +56,7 @@ static int compare_hosts(const void *x, const void *y)
     return strcmp(a->id, b->id);
 }
 
-/* Thousandths would tie where the planner does not: 2^-16 of the capacity, rounded down. */
+/* 2^-16 of the capacity, rounded down. Thousandths would make scores equal that differ in the planner. */
 static int64_t share(int64_t amount, int64_t capacity)
 {
     if (amount <= 0 || capacity <= 0)
@@ -84,7 +85,7 @@ static struct host *best_host(struct model *m, const struct group *g)
     return best;
 }
 
-/* Where each pod of the group goes; false: not all of them found a place. */
+/* Finds a node for each pod of the group; false: some pod has no place. */
 static bool place_group(struct model *m, const struct group *g, struct host **to)
 {
     for (uint32_t r = 0; r < g->replicas; r++) {
@@ -105,7 +106,7 @@ static void give_back(const struct group *g, struct host **from)
     }
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------------- */
+/* ---- comparison ------------------------------------------------------------------------------------------------- */
 
 static const struct berth_action *find_action(const struct berth_action *at, size_t len, const char *workload,
                                               uint32_t ordinal)
@@ -129,7 +130,7 @@ static void compare_group(const struct group *g, struct host **want, const struc
     }
 }
 
-/* Gangs that fail at first may be tried again once others have been placed, so a model has gangs that cannot fit. */
+/* Gangs that fail may be tried again after other placements, so the model's gangs never fit. */
 static void check_plan(struct scene *s, struct model *m, uint64_t seed)
 {
     static struct berth_action at[WORKLOADS_MAX * 64];
@@ -174,11 +175,11 @@ static void tell(struct scene *s, const struct model *m)
     }
 }
 
-/* ---- chance ----------------------------------------------------------------------------------------------------- */
+/* ---- random clusters -------------------------------------------------------------------------------------------- */
 
 struct dice {
     uint32_t nodes, kinds;
-    int64_t fill_percent; /* at most, of what there is */
+    int64_t fill_percent; /* maximum, of the total capacity */
     bool gangs, gpus, ranks;
     bool wide; /* nodes and pods of very different sizes */
 };
@@ -222,7 +223,7 @@ static void draw_groups(struct model *m, const struct dice *d, uint64_t *seed)
         }
         if (!d->gangs || scene_below(seed, 3))
             continue;
-        /* Takes much of what is free and then fails, for one pod of it finds no place. */
+        /* A gang that takes most free resources and then fails, because one pod fits nowhere. */
         g->replicas = 64;
         g->cpu = 900;
         g->gang = g->id;
@@ -280,7 +281,7 @@ static void the_most_allocated_first(void **state)
     run((struct dice){.nodes = 300, .kinds = 4, .fill_percent = 80}, 40, "pack");
 }
 
-/* Every gang takes pod by pod what it finds and gives it all back. */
+/* Every gang takes resources pod by pod and then gives all of them back. */
 static void after_gangs_gave_back(void **state)
 {
     (void)state;
@@ -293,7 +294,7 @@ static void many_nodes_after_gangs_gave_back(void **state)
     run((struct dice){.nodes = 900, .kinds = 5, .fill_percent = 100, .gangs = true}, 15, NULL);
 }
 
-/* Capacities over six orders of magnitude, and pods that ask for far more than all of a small node. */
+/* Capacities over six orders of magnitude, and pods larger than whole small nodes. */
 static void large_and_tiny_nodes(void **state)
 {
     (void)state;
@@ -303,9 +304,9 @@ static void large_and_tiny_nodes(void **state)
     }
 }
 
-/* ---- by hand ---------------------------------------------------------------------------------------------------- */
+/* ---- single cases ----------------------------------------------------------------------------------------------- */
 
-/* Of so many kinds that the tiny one shares its bounds with only some of them, among these the fullest. */
+/* There are so many kinds that the tiny node shares its bounds with only some of them, the fullest among these. */
 static void a_tiny_node_changes_nothing_for_a_large_pod(void **state)
 {
     enum { LARGE = 300 };
@@ -354,7 +355,7 @@ static void an_exact_fit_is_a_fit(void **state)
     scene_cleanup(&s);
 }
 
-/* The best key has no memory left, the most memory no cpu: only one node has both. */
+/* The node with the best key has no free memory, the one with most memory no free cpu: only one node has both. */
 static void the_one_node_that_fits_is_found(void **state)
 {
     (void)state;

@@ -1,11 +1,13 @@
-/* topology.c - counting pods by domain for spread, affinity and anti-affinity.
+/* topology.c - counts pods per domain for spread, affinity and anti-affinity.
  *
- * Every instance that has not ended counts, whether reserved, running or stopping, and so does what this plan has
- * placed; when a workload is removed its labels go with it; only a pod that waits for stops cannot count on being near
- * what stops, nor needs to stay apart from what it waits for, and a spread may leave out what stops and some nodes
- * (topology_scope.c). A required spread is even with the pods that stop and without them; a preferred one does not count them.
- * Counts are made when a turn begins, by walking the pods that its ties select, and kept with each placement of the
- * turn itself; nothing else is placed meanwhile.
+ * Every instance that has not ended counts, whether reserved, running or stopping, as does every placement of this
+ * plan. When a workload is removed, its labels no longer count. Exceptions: a pod that waits for stops cannot be near a
+ * stopping pod, and need not stay apart from the pods it waits for; a spread may exclude stopping pods and some nodes
+ * (topology_scope.c). A required spread must be even with the stopping pods and without them; a preferred one ignores
+ * them.
+ *
+ * Counts are made when a placement attempt begins, by walking the pods that its constraints select, and updated with
+ * each placement of the attempt; nothing else is placed meanwhile.
  */
 #include <assert.h>
 
@@ -52,7 +54,7 @@ static uint32_t count_label_set(const struct cycle *c, struct tie_state *ts, uin
     return seen;
 }
 
-/* Pods of all workloads that have the tie. */
+/* Counts the pods of all workloads that have the constraint. */
 static uint32_t count_owners(const struct cycle *c, struct tie_state *ts)
 {
     const struct use *u;
@@ -64,7 +66,7 @@ static uint32_t count_owners(const struct cycle *c, struct tie_state *ts)
     return seen;
 }
 
-/* Pods of all workloads that the tie selects. */
+/* Counts the pods of all workloads that the constraint selects. */
 uint32_t ties_count(const struct cycle *c, struct tie_state *ts)
 {
     const struct tie *tie = ts->tie;
@@ -89,7 +91,7 @@ uint32_t ties_count(const struct cycle *c, struct tie_state *ts)
 
 /* ---- spread ----------------------------------------------------------------------------------------------------- */
 
-/* The fewest in any eligible domain, and how many domains have so few. */
+/* Returns the lowest count of any eligible domain, and in *ret_domains how many domains have it. */
 static int32_t spread_least(const struct tie_state *ts, const int32_t *count, uint32_t *ret_domains)
 {
     int32_t least = INT32_MAX;
@@ -108,7 +110,7 @@ static int32_t spread_least(const struct tie_state *ts, const int32_t *count, ui
     return at_least && !few ? least : 0;
 }
 
-/* The domain of the pod that is replaced, if it counts; or NONE. */
+/* Returns the domain of the replaced pod if that counts, else NONE. */
 static uint32_t replaced_domain(const struct turn *t, const struct tie_state *ts)
 {
     if (t->replaces == NONE || !ts->self)
@@ -117,15 +119,16 @@ static uint32_t replaced_domain(const struct turn *t, const struct tie_state *ts
     return !ts->counted || bits_has(ts->counted, from) ? tie_domain(ts, from) : NONE;
 }
 
-/* One that was counted no longer is; one on a lost node was not. */
+/* Removes a counted pod; a pod on a lost node was never counted. */
 static void count_without(int32_t *count, uint32_t domain)
 {
     if (domain != NONE && count[domain] > 0)
         count[domain]--;
 }
 
-/* Pods that stop, and the pod that is replaced, count while they are there; the spread must be even without them, too.
- * Else the pods of a rolling restart would pile up in the domains that are restarted last. */
+/* Prepares the counts without stopping pods and without the replaced pod. These pods count while they exist, but the
+ * spread must also be even without them. Otherwise the pods of a rolling restart would pile up in the domains that are
+ * restarted last. */
 static void spread_after(const struct turn *t, struct tie_state *ts)
 {
     uint32_t replaced = replaced_domain(t, ts);
@@ -140,7 +143,7 @@ static void spread_after(const struct turn *t, struct tie_state *ts)
     ts->after_least = spread_least(ts, ts->after, &ts->after_at_least);
 }
 
-/* ---- the turn's ties -------------------------------------------------------------------------------------------- */
+/* ---- constraints of the placement attempt ----------------------------------------------------------------------- */
 
 static struct tie_state *state_new(struct turn *t, sym topology)
 {
@@ -150,7 +153,7 @@ static struct tie_state *state_new(struct turn *t, sym topology)
     return ts;
 }
 
-/* Who waits for what stops on its own node need not stay apart from that. */
+/* A pod that waits for stopping pods on its own node need not stay apart from them. */
 static void leaving_begin(struct turn *t, struct tie_state *ts)
 {
     if (t->later && t->c->any_leaving && ts->tie->kind == TIE_APART && ts->tie->weight == 0)
@@ -173,13 +176,13 @@ static void own_tie(struct turn *t, const struct tie *tie, struct labels labels)
     }
     if (tie->kind == TIE_SPREAD && tie->weight)
         count_without(ts->count, replaced_domain(t, ts));
-    /* On single nodes only the node itself is touched, and search.c looks at that one again anyway. */
+    /* With single nodes as domains only the node itself is affected, and search.c checks that one again anyway. */
     bool shared = ts->topology->domain != NULL;
     t->entangled |= ts->self && (shared || tie->kind != TIE_APART);
 }
 
-/* Calls for each required `apart` tie of others that selects these labels; counts when `t` has room, else only counts
- * how many there are. */
+/* Handles each required `apart` constraint of other workloads that selects these labels. With `make`, adds a state for
+ * each; returns how many were found. */
 static uint32_t mirror_chain(struct turn *t, uint32_t tie, struct labels labels, bool make)
 {
     uint32_t found = 0;
@@ -190,7 +193,7 @@ static uint32_t mirror_chain(struct turn *t, uint32_t tie, struct labels labels,
             continue;
         const struct use *u = pages_at(&t->c->s->uses, first);
         if (u->workload == t->workload && u->next == NONE)
-            continue; /* only its own, which is among its own ties */
+            continue; /* only the workload's own constraint, which own_tie handles */
         found++;
         if (!make)
             continue;
@@ -251,7 +254,8 @@ void ties_begin(struct turn *t)
     }
 }
 
-/* A domain had so many pods, and has one more: may the least have risen? */
+/* Updates the lowest count after a domain with `before` pods got one more. Returns whether the lowest count may have
+ * risen. */
 static bool least_rises(const struct tie_state *ts, uint32_t d, int32_t before, const int32_t *count, int32_t *least,
                         uint32_t *at_least)
 {

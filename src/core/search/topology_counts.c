@@ -1,13 +1,13 @@
-/* topology_counts.c - what a turn counted for a tie, kept for the next that asks.
+/* topology_counts.c - topology counts of one placement attempt, kept for the next one with the same constraint.
  *
- * Many workloads of one pod with the same labels would count each other's pods again and again. A tally is right as long as
- * nothing was stopped or taken back since; what was placed is added. Small ones are not worth it.
+ * Many single-pod workloads with the same labels would count each other's pods again and again. Kept counts are valid
+ * as long as nothing was stopped or revoked since; placements are added. Counts over few pods are not kept.
  */
 #include <string.h>
 
 #include "core/search/attempt.h"
 
-enum { TALLY_LEAST = 64 }; /* pods that were looked at for it */
+enum { TALLY_LEAST = 64 }; /* least number of examined pods for which counts are kept */
 
 struct tally {
     const struct tie *tie;
@@ -16,7 +16,7 @@ struct tally {
     int32_t *count; /* [domain] */
     int64_t total;
     uint32_t going, seen, takebacks;
-    size_t acts; /* up to which it counts */
+    size_t acts; /* number of actions included */
     struct tally *next;
 };
 
@@ -43,7 +43,7 @@ bool tie_counts(const struct cycle *c, const struct tie_state *ts, uint32_t work
     return false;
 }
 
-/* Adds what was placed since; false: it must be counted anew. */
+/* Adds the placements made since. Returns false if the pods must be counted again. */
 static bool catch_up(const struct cycle *c, struct tally *y, struct tie_state *ts)
 {
     if (y->takebacks != c->takebacks || c->acts.len - y->acts > y->seen / 2)

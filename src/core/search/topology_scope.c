@@ -1,11 +1,12 @@
-/* topology_scope.c - on which nodes a spread counts pods, and which domains it keeps even.
+/* topology_scope.c - the nodes on which a spread counts pods, and the domains it keeps even.
  *
- * Both depend on the rules of the class and the nodes alone: found once in a plan, whoever asks next.
+ * Both depend only on the constraints of the class and on the nodes, so they are computed once per plan.
  */
 #include "base/bits.h"
 #include "core/filter/filters.h"
 
-/* Bits of the nodes that have all the topologies and, as far as the spread minds, satisfy the rules. */
+/* Returns the nodes that have all the topologies and, as far as the spread requires, satisfy the constraints of the
+ * class. */
 static uint64_t *find(const struct turn *t, const struct spread_nodes *of)
 {
     struct cycle *c = t->c;
@@ -26,7 +27,7 @@ static uint64_t *find(const struct turn *t, const struct spread_nodes *of)
     return bits;
 }
 
-/* The topologies of all spreads of the class that are required, or of all that are not. */
+/* Returns the topologies of all required, or of all preferred, spreads of the class. */
 static const struct topology **topologies_of(struct turn *t, bool required, uint32_t *ret_len)
 {
     const struct topology **at = ARENA_ARRAY(t->c->scratch, const struct topology *, t->k->ties_len + 1);

@@ -1,7 +1,7 @@
-/* topology_test.c - which pods count for spread, affinity and anti-affinity; seen through plans.
+/* topology_test.c - which pods count for spread, affinity and anti-affinity; observed through plans.
  *
- * Covers the states that count, selection by every operator, both sides of anti-affinity, the limit per node, and
- * counts that change within one turn and from turn to turn.
+ * Covers the counted states, selection by every operator, both sides of anti-affinity, the limit per node, and counts
+ * that change within and between placement attempts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 static const char *const web_value[] = {"web"};
 static const struct berth_expr web_expr = {"app", BERTH_IN, web_value, 1};
 
-/* Near or apart of pods with app=web on one node. */
+/* Affinity or anti-affinity to pods with app=web, per node. */
 static struct berth_near tie(bool apart)
 {
     return (struct berth_near){
@@ -60,7 +60,8 @@ static void what_has_not_ended_counts(void **state)
                           .id = "by", .replicas = 1, .shape = {.near = &near, .near_len = 1}
         });
         scene_plan(&s);
-        bool stops = rows[i].state == BERTH_STOPPING; /* then it may wait for that, and nobody comes beside it before */
+        /* then the pod may wait for the stop, and no other pod is placed there before */
+        bool stops = rows[i].state == BERTH_STOPPING;
         assert_int_equal(scene_pending(&s, "far"), rows[i].counts && !stops);
         for (size_t n = 0; n < berth_plan_actions(s.p); n++) {
             struct berth_action a = berth_plan_action(s.p, n);
@@ -111,7 +112,7 @@ static void pods_are_selected_by_their_workloads_labels(void **state)
                           .shape = {.near = &near, .near_len = 1}
         });
         scene_plan(&s);
-        /* One that selects itself may be the first. */
+        /* A pod that selects itself may be the first. */
         bool self = i == 1 || i == 3 || i == 5;
         if (scene_pending(&s, "by") != (rows[i].selects || self ? 0 : 1))
             fail_msg("row %zu", i);
@@ -135,12 +136,12 @@ static void keeping_apart_binds_both_sides(void **state)
     scene_node(&s, "b", 1000, 1000);
     scene_step(&s, "place web/0 b pending");
     scene_must(&s, berth_workload_remove(s.c, "guard", &s.err));
-    put_web(&s, 2); /* what is gone keeps nobody away */
+    put_web(&s, 2); /* a removed workload keeps no pod away */
     scene_see(&s, "stop guard/0 a removed #1; place web/1 a pending");
     scene_cleanup(&s);
 }
 
-/* Neither is there before the plan. */
+/* Neither pod exists before the plan. */
 static void what_the_plan_placed_counts(void **state)
 {
     static const int32_t priorities[] = {-1, 1};
@@ -190,7 +191,7 @@ static void the_first_of_those_that_want_each_other(void **state)
         (struct berth_workload){
             .id = "web", .replicas = 3, LABEL("app", "web"), .shape = {NEEDS(300, 10), .near = &near, .near_len = 1}
     });
-    scene_step(&s, "place web/0 b pending; place web/1 c pending"); /* the zone of the first is full then */
+    scene_step(&s, "place web/0 b pending; place web/1 c pending"); /* the zone of the first pod is then full */
     assert_int_equal(scene_pending(&s, "web"), 1);
     scene_cleanup(&s);
 }
@@ -210,7 +211,7 @@ static void most_per_node(void **state)
     scene_cleanup(&s);
 }
 
-/* z1 has two nodes, z2 one that is full: the skew is held against z2, for it could take the pod were it empty. */
+/* z1 has two nodes, z2 one full node. z2 counts for the skew, because it could take the pod if it were empty. */
 static void a_spread_counts_domains_that_could_take_it(void **state)
 {
     (void)state;
@@ -226,11 +227,11 @@ static void a_spread_counts_domains_that_could_take_it(void **state)
     scene_put_node(&s, (struct berth_node){.id = "d", .arch = "amd64", HAS(1000, 1000)});
     scene_put(&s, (struct berth_workload){.id = "web", .replicas = 5, LABEL("app", "web"), .shape = shape});
     scene_step(&s, "place web/0 a pending; place web/1 b pending; place web/2 a pending");
-    assert_int_equal(scene_reason(&s, "web", "spread").nodes, 2); /* a, and d which is in no zone */
+    assert_int_equal(scene_reason(&s, "web", "spread").nodes, 2); /* a, and d, which has no zone */
     scene_cleanup(&s);
 }
 
-/* Many workloads of one pod with the same labels, more than fit: each counts all that came before it. */
+/* Many single-pod workloads with the same labels, more than fit: each counts all placed before it. */
 static void single_pods_count_each_other(void **state)
 {
     enum { PODS = 200, NODES = 6 };

@@ -1,4 +1,4 @@
-/* layout.c - sorting nodes into columns. */
+/* layout.c - sorts nodes into columns. */
 #include "core/snapshot/layout.h"
 
 #include <assert.h>
@@ -26,7 +26,8 @@ static int64_t capacity_of(const struct node_body *b, uint32_t resource)
     return 0;
 }
 
-/* Hardware: devices, then capacities in an order that does not depend on which resource was named first. */
+/* Compares hardware: devices, then capacities in a fixed order that does not depend on which resource was named
+ * first. */
 static int compare_kind(const struct berth_cluster *c, const struct node_body *a, const struct node_body *b)
 {
     int by = compare_u64(a->devices_len, b->devices_len);
@@ -44,8 +45,8 @@ static int compare_kind(const struct berth_cluster *c, const struct node_body *a
 
 /* ---- order ------------------------------------------------------------------------------------------------------
  *
- * There are far fewer kinds, zones and racks than nodes: these are put in order first, then the nodes by number, and only
- * neighbours that agree in all are compared by id.
+ * There are far fewer kinds, zones and racks than nodes. So these are sorted first, then the nodes by their numbers,
+ * and only neighbours that agree in all of them are compared by id.
  */
 
 static uint64_t hash_kind(const struct berth_cluster *c, const void *of)
@@ -88,7 +89,7 @@ struct trait {
     int (*compare)(const struct berth_cluster *c, const struct node_body *a, const struct node_body *b);
 };
 
-/* The distinct values of a trait, each by the first node that has it. */
+/* The distinct values of a trait, each represented by the first node that has it. */
 struct values {
     const struct berth_cluster *c;
     const struct trait *trait;
@@ -112,7 +113,7 @@ static int compare_values(const void *ctx, uint32_t a, uint32_t b)
     return v->trait->compare(v->c, body_at(v->c, v->slot.at[a]), body_at(v->c, v->slot.at[b]));
 }
 
-/* For each of the nodes the number of its value, counted in order. */
+/* Returns, for each node, the number of its value in sorted order. */
 static uint32_t *number(const struct berth_cluster *c, const struct trait *trait, const uint32_t *slots, uint32_t len)
 {
     struct values v = {.c = c, .trait = trait};

@@ -1,4 +1,6 @@
-/* layout_test.c - the order of nodes does not depend on how they came; kinds, segments and levels cover each once. */
+/* layout_test.c - the order of nodes does not depend on the order of puts; kinds, segments and levels cover each node
+ * once.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +40,7 @@ static void put_numbered(struct scene *s, uint32_t i)
                                           HAS(1000 + 1000 * (int64_t)kind, 64)});
 }
 
-/* The ids in order, joined. */
+/* Writes the ids of the nodes in order, joined. */
 static void order_of(struct scene *s, char *to)
 {
     struct layout *l = layout_new(s->c);
@@ -68,7 +70,7 @@ static void order_is_free_of_history(void **state)
             at[j] = swap;
         }
         s = scene_new();
-        (void)cluster_resource_put(s.c, "first"); /* resources are numbered otherwise, too */
+        (void)cluster_resource_put(s.c, "first"); /* changes the numbers of resources, too */
         scene_node(&s, "gone", 5, 5);
         for (uint32_t i = 0; i < NODES; i++)
             put_numbered(&s, at[i]);
@@ -171,7 +173,7 @@ static void shares_round_down(void **state)
         {-5,               0x10000,          0,      0      },
         {1,                2,                0x7fff, 0x8000 },
         {1,                1,                0xffff, 0x10000},
-        {BERTH_AMOUNT_MAX, BERTH_AMOUNT_MAX, 0xffe0, 0x10000}, /* the inverse has 11 bits there */
+        {BERTH_AMOUNT_MAX, BERTH_AMOUNT_MAX, 0xffe0, 0x10000}, /* the inverse has only 11 bits there */
         {1,                BERTH_AMOUNT_MAX, 0,      0      },
         {3000,             4000,             0xbfff, 0xc000 },
     };

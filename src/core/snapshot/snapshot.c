@@ -1,4 +1,4 @@
-/* snapshot.c - freezing a cluster. */
+/* snapshot.c - freezes a cluster into a snapshot. */
 #include "core/snapshot/snapshot.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 #include "base/bits.h"
 #include "base/sort.h"
 
-#define NAMED_NEW ((uint32_t)1 << 31) /* of a rank: it is a place in by_id_new */
+#define NAMED_NEW ((uint32_t)1 << 31) /* flag of a rank: an index into by_id_new */
 
 /* ---- the order of workload ids ---------------------------------------------------------------------------------- */
 
@@ -22,7 +22,7 @@ static int compare_named(const void *ctx, uint32_t a, uint32_t b)
     return strcmp(intern_text(&by->c->names, by->at[a].id), intern_text(&by->c->names, by->at[b].id));
 }
 
-/* Where an id belongs among the first `len`. */
+/* Returns where an id belongs among the first `len`. */
 static size_t named_place(const struct berth_cluster *c, struct named n, size_t len)
 {
     const char *text = intern_text(&c->names, n.id);
@@ -38,8 +38,8 @@ static size_t named_place(const struct berth_cluster *c, struct named n, size_t 
     return low;
 }
 
-/* Puts the new ones, from the last on, between the old ones. Returns the first place that has
- * changed. O(new log workloads), and what lies behind moves as a block. */
+/* Merges the new ids into the old ones, from the last on. Returns the first changed index. O(new log workloads); old
+ * ids move in blocks. */
 static size_t named_insert(struct berth_cluster *c, const uint32_t *order, size_t fresh_len)
 {
     size_t end = c->by_id.len;
@@ -74,7 +74,7 @@ void cluster_unname(struct berth_cluster *c, uint32_t slot)
     c->by_id_gone++;
 }
 
-/* Leaves out the places of those who are gone. */
+/* Removes the entries of removed workloads; returns the new length. */
 static size_t named_compact(struct named *at, size_t len)
 {
     size_t left = 0;
@@ -84,7 +84,8 @@ static size_t named_compact(struct named *at, size_t len)
     return left;
 }
 
-/* The order counts, not the numbers: who is gone keeps a place until many are. */
+/* Updates the ranks of workloads. Only their order matters, so a removed workload keeps its entry until many are
+ * removed. */
 static void ranks_update(struct berth_cluster *c)
 {
     size_t changed = SIZE_MAX;
@@ -153,7 +154,7 @@ static void gather_column(const struct berth_cluster *c, struct berth_snapshot *
     }
 }
 
-/* A node may hold what it has no capacity of at all; then it is over too. */
+/* Marks nodes that hold a resource of which they have no capacity at all: they are over capacity, too. */
 static void gather_strays(const struct berth_cluster *c, struct berth_snapshot *s, uint32_t r)
 {
     for (uint32_t slot = 0; slot < c->books.at[r].len; slot++) {
@@ -267,7 +268,7 @@ static struct quota_terms *copy_terms(struct arena *a, const struct quota_terms 
     struct quota_terms *t = arena_dup(a, from, sizeof *from);
     t->limits = arena_dup(a, from->limits, from->limits_len * sizeof *from->limits);
     t->guarantees = arena_dup(a, from->guarantees, from->guarantees_len * sizeof *from->guarantees);
-    t->admitted = NULL; /* the judge's */
+    t->admitted = NULL; /* used only for admission */
     t->admitted_len = 0;
     t->totals = arena_dup(a, from->totals, from->totals_len * sizeof *from->totals);
     return t;

@@ -1,4 +1,4 @@
-/* snapshot_test.c - a snapshot stays what it was; books with what stops and what is reserved; periods of consumption. */
+/* snapshot_test.c - a snapshot never changes; books with stopping and reserved instances; periods of consumption. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static struct scene stage(void)
     return s;
 }
 
-/* Everything that can be told changes after the freeze. */
+/* Changes everything in the cluster after the freeze. */
 static void the_cluster_may_change_afterwards(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void two_books(void **state)
     scene_service(&s, "web", 9, 100, 10);
     scene_running(&s, "web", 0, "a");
     struct berth_snapshot *one = berth_freeze(s.c, 0, 0);
-    assert_null(one->later); /* nothing stops, nothing is reserved */
+    assert_null(one->later); /* nothing is stopping or reserved */
     assert_int_equal(now_at(one, &s, "a", RESOURCE_CPU), 900);
     berth_snapshot_free(one);
 
@@ -179,11 +179,11 @@ static void consumption_counts_until_its_period_ends(void **state)
         assert_int_equal(now_at(s.s, &s, "a", r), rows[i].free);
         assert_true(berth_plan_recheck_ns(s.p) == rows[i].recheck_ns);
     }
-    traffic.period_ns = 0; /* counts for ever */
+    traffic.period_ns = 0; /* counts forever */
     scene_must(&s, berth_resource_put(s.c, &traffic, &s.err));
     scene_see(&s, "");
     assert_true(berth_plan_recheck_ns(s.p) == BERTH_NEVER_NS);
-    traffic.kind = BERTH_INSTANT; /* what was consumed does not count */
+    traffic.kind = BERTH_INSTANT; /* consumption no longer counts */
     scene_must(&s, berth_resource_put(s.c, &traffic, &s.err));
     scene_step(&s, "place w/0 a pending");
     scene_cleanup(&s);
