@@ -57,7 +57,7 @@ struct prediction_view { /* as published; version 0: none */
 
 struct usage_view { /* a usage record: the values that totals need */
     const char *queue, *name;
-    const char *outcome; /* name of enum usage_outcome; static text */
+    const char *outcome; /* static text of usage_outcome */
     int64_t start_ns, end_ns;
     int64_t cpu, gpu, memory; /* thousandths, thousandths, bytes */
     bool last;                /* the instance has ended; else further records will follow */

@@ -31,7 +31,7 @@ static int bytes_write(const struct backup_stream *s, const unsigned char *at, s
     return 0;
 }
 
-/* The bytes that were there, at most `len`; negative: they cannot be read. */
+/* Returns the number of available bytes, at most `len`; negative: a read error. */
 static ssize_t bytes_read(int fd, const char *path, unsigned char *to, size_t len, struct berth_err *err)
 {
     size_t done = 0;
