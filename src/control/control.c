@@ -76,7 +76,7 @@ bool control_last_heard(const struct control *c, const char *node, uint64_t *ret
     return of && lease_last(c->leases, of, ret_epoch, ret_seq);
 }
 
-/* ---- settings ------------------------------------------------------------------------------------------------------ */
+/* ---- settings --------------------------------------------------------------------------------------------------- */
 
 static uint64_t chosen(uint64_t option, const struct state *s, enum system_setting setting)
 {

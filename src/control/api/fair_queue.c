@@ -53,7 +53,7 @@ void fair_queue_free(struct fair_queue *q)
     mem_free(q);
 }
 
-/* ---- accounts ------------------------------------------------------------------------------------------------------ */
+/* ---- accounts --------------------------------------------------------------------------------------------------- */
 
 static bool same_name(const void *ctx, uint32_t value, const void *key)
 {
@@ -123,7 +123,7 @@ size_t fair_queue_accounts(const struct fair_queue *q)
     return q->accounts_len;
 }
 
-/* ---- turns --------------------------------------------------------------------------------------------------------- */
+/* ---- turns ------------------------------------------------------------------------------------------------------ */
 
 static void active_append(struct fair_queue *q, struct fair_account *a)
 {

@@ -47,7 +47,7 @@ struct handling {
     bool heavy;        /* counted as heavy in both accounts */
 };
 
-/* ---- statuses and errors ------------------------------------------------------------------------------------------- */
+/* ---- statuses and errors ---------------------------------------------------------------------------------------- */
 
 static const struct {
     int code, status;
@@ -115,7 +115,7 @@ static void answer_error(struct answer *a, int rc, const struct berth_err *err)
         a->retry_after_s = 1;
 }
 
-/* ---- memory of requests -------------------------------------------------------------------------------------------- */
+/* ---- memory of requests ----------------------------------------------------------------------------------------- */
 
 /* Requests share one spare arena: allocating and freeing an arena for each request would fragment the heap. */
 static struct arena arena_lend(struct control *c)
@@ -344,7 +344,7 @@ int control_admit(struct control *c, const struct request *r, struct control_adm
     return 0;
 }
 
-/* ---- the body ------------------------------------------------------------------------------------------------------ */
+/* ---- the body --------------------------------------------------------------------------------------------------- */
 
 /* Returns the deepest nesting of brackets outside strings, so that the recursion of parsers is bounded. */
 static size_t nesting(const char *text, size_t len)
@@ -387,7 +387,7 @@ static int parse_body(struct handling *h)
     return 0;
 }
 
-/* ---- running the verb ---------------------------------------------------------------------------------------------- */
+/* ---- running the verb ------------------------------------------------------------------------------------------- */
 
 static void attempt(struct handling *h);
 static void take_turn(struct handling *h);

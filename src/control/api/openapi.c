@@ -39,7 +39,7 @@ static bool error_applies(const struct route *r, int status)
     }
 }
 
-/* ---- parameters ----------------------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------------------------- */
 
 static void parameter_write(struct out *o, const char *name, size_t len, const char *in, const char *type,
                             const char *about)
@@ -110,7 +110,7 @@ static void parameters_write(struct out *o, const struct route *r)
     out_close(o, ']');
 }
 
-/* ---- bodies --------------------------------------------------------------------------------------------------------- */
+/* ---- bodies ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the kind whose collection (or, with *ret_one, member) the path is; KINDS: no kind. */
 static enum kind path_kind(const char *path, bool *ret_one)
@@ -228,7 +228,7 @@ static void responses_write(struct out *o, const struct route *r, const struct c
     out_close(o, '}');
 }
 
-/* ---- operations ----------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------------------------- */
 
 /* Appends an id such as "get_v1_jobs_id". */
 static void operation_id(struct str *to, const struct route *r)

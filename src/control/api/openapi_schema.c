@@ -132,7 +132,7 @@ void components_done(struct components *c)
     vec_done(&c->at);
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------- */
+/* ---- values ----------------------------------------------------------------------------------------------------- */
 
 void ref_write(struct out *o, const char *key, const char *component)
 {
@@ -300,7 +300,7 @@ static void key_write(struct out *o, const struct components *c, const struct ke
     out_close(o, '}');
 }
 
-/* ---- objects -------------------------------------------------------------------------------------------------------- */
+/* ---- objects ---------------------------------------------------------------------------------------------------- */
 
 static bool key_before(const struct key_table *const *tables, size_t table, size_t row)
 {

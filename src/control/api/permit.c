@@ -53,7 +53,7 @@ int scope_find(const char *name)
     return name_find(scope_names, sizeof scope_names / sizeof *scope_names, name);
 }
 
-/* ---- roles ---------------------------------------------------------------------------------------------------------- */
+/* ---- roles ------------------------------------------------------------------------------------------------------ */
 
 /* Permissions that every valid caller has, with any role. Objects without an owner, such as nodes, belong to no user
  * and no group: only the scope `all` reaches them. */

@@ -186,7 +186,7 @@ static void one_gives_no_more_than_one_has(void **state)
     assert_false(caller_covers(&manager, role_find("agent")->scope));
 }
 
-/* ---- tokens ---------------------------------------------------------------------------------------------------------- */
+/* ---- tokens ----------------------------------------------------------------------------------------------------- */
 
 static void a_token_is_its_user(void **state)
 {

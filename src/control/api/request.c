@@ -9,7 +9,7 @@
 #include "control/api/routes.h"
 #include "wire/text/words.h"
 
-/* ---- routes -------------------------------------------------------------------------------------------------------- */
+/* ---- routes ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the length of the first path segment, which ends at '/' or at the end of the path. */
 static size_t segment(const char *path)

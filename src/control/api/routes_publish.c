@@ -79,7 +79,7 @@ static int rbac(struct call *c)
     return derived_answer(c, rbac_write, c->caller.node);
 }
 
-/* ---- about the daemon ----------------------------------------------------------------------------------------------- */
+/* ---- about the daemon ------------------------------------------------------------------------------------------- */
 
 static void count_states(struct call *c, struct metrics *m)
 {

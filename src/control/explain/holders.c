@@ -133,7 +133,7 @@ json_t *holder_json(const struct call *c, const struct object *instance)
     return item;
 }
 
-/* ---- the past ------------------------------------------------------------------------------------------------------ */
+/* ---- the past --------------------------------------------------------------------------------------------------- */
 
 struct asked {
     const char *node;
@@ -217,7 +217,7 @@ static bool past_add(struct call *c, const struct asked *a, json_t *items)
     return true;
 }
 
-/* ---- the route ----------------------------------------------------------------------------------------------------- */
+/* ---- the route -------------------------------------------------------------------------------------------------- */
 
 static int device_split(struct call *c, const char *text, struct asked *ret)
 {

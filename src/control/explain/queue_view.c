@@ -21,7 +21,7 @@ const char *entitlement_name(enum berth_entitlement e)
     return names[e];
 }
 
-/* ---- parts --------------------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------ */
 
 static void time_set(json_t *to, const char *key, int64_t ns)
 {
@@ -116,7 +116,7 @@ json_t *forecast_label(const struct forecast_run *run)
     return json_pack("{s:I, s:s}", "revision", (json_int_t)run->revision, "at", timestamp_text(run->now_ns, at));
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 static int64_t waited_s(const struct call *c, const struct object *work)
 {

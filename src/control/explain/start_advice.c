@@ -15,7 +15,7 @@ enum { DRAFTS_MAX = 64 };
 #define SECOND_NS INT64_C(1000000000)
 #define GAIN_NS (60 * SECOND_NS) /* smaller gains are omitted, unless the job would start at once */
 
-/* ---- variations ---------------------------------------------------------------------------------------------------- */
+/* ---- variations ------------------------------------------------------------------------------------------------- */
 
 /* Copies of the document with one change each: [[document, description of the change, pods of the gang that must start
  * together (0: all)], ...]. The first one is the unchanged document. */

@@ -119,7 +119,7 @@ static bool matches(const struct call *c, const struct pattern *p, const struct 
     return is;
 }
 
-/* ---- drafts --------------------------------------------------------------------------------------------------------- */
+/* ---- drafts ----------------------------------------------------------------------------------------------------- */
 
 struct drafting {
     struct call *c;

@@ -25,7 +25,7 @@ static void say(json_t *to, const char *key, int64_t ns)
         (void)json_object_set_new(to, key, json_string(timestamp_text(ns, text)));
 }
 
-/* ---- quotas -------------------------------------------------------------------------------------------------------- */
+/* ---- quotas ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the amount of a resource that one more pod, or the whole gang, counts against quotas. */
 static int64_t counts_of(const struct berth_workload *w, const char *resource)
@@ -91,7 +91,7 @@ static json_t *quotas_json(struct call *c, const struct object *work, const stru
     return list;
 }
 
-/* ---- dependencies -------------------------------------------------------------------------------------------------- */
+/* ---- dependencies ----------------------------------------------------------------------------------------------- */
 
 static json_t *after_json(struct call *c, const struct work_doc *d)
 {

@@ -236,7 +236,7 @@ static void who_waits_is_told_at_the_end(void **state)
     json_decref(k.body);
 }
 
-/* ---- segments ------------------------------------------------------------------------------------------------------- */
+/* ---- segments --------------------------------------------------------------------------------------------------- */
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {

@@ -39,7 +39,7 @@ size_t relay_len(const struct relay *r)
     return r->len;
 }
 
-/* ---- agents --------------------------------------------------------------------------------------------------------- */
+/* ---- agents ----------------------------------------------------------------------------------------------------- */
 
 /* Returns the agent's position, or the position where it would be inserted. */
 static size_t agent_place(const struct relay *r, const char *node)

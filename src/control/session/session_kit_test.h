@@ -149,7 +149,7 @@ static inline void expect_words(const struct caller_end *e, const char *words)
         fail_msg("expected \"%s\": %s", words, text ? text : "nothing");
 }
 
-/* ---- the cluster ---------------------------------------------------------------------------------------------------- */
+/* ---- the cluster ------------------------------------------------------------------------------------------------ */
 
 struct scene {
     struct kit k;

@@ -1,7 +1,7 @@
 /* session_test.c - logs, shells and signals: permissions, targets and results. */
 #include "control/session/session_kit_test.h"
 
-/* ---- logs ----------------------------------------------------------------------------------------------------------- */
+/* ---- logs ------------------------------------------------------------------------------------------------------- */
 
 static void logs_go_through(void **state)
 {
@@ -210,7 +210,7 @@ static void which_instance(void **state)
     scene_done(&s);
 }
 
-/* ---- commands ------------------------------------------------------------------------------------------------------- */
+/* ---- commands --------------------------------------------------------------------------------------------------- */
 
 static void a_command_from_end_to_end(void **state)
 {

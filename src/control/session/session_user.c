@@ -76,7 +76,7 @@ static bool last_of(struct call *c, const char *workload, int64_t ordinal, int64
     return false;
 }
 
-/* ---- logs ----------------------------------------------------------------------------------------------------------- */
+/* ---- logs ------------------------------------------------------------------------------------------------------- */
 
 static int query_bool(struct call *c, const char *name, bool *ret)
 {
@@ -349,7 +349,7 @@ static int record_and_open(struct call *c, const struct object *instance, const 
     return 0;
 }
 
-/* ---- exec ----------------------------------------------------------------------------------------------------------- */
+/* ---- exec ------------------------------------------------------------------------------------------------------- */
 
 struct exec_doc {
     const char *const *command;
@@ -426,7 +426,7 @@ int relay_exec(struct call *c)
     return record_and_open(c, o, &place, ERRAND_EXEC, line, json_pack("{s:s, s:O}", "verb", "exec", "command", words));
 }
 
-/* ---- signals -------------------------------------------------------------------------------------------------------- */
+/* ---- signals ---------------------------------------------------------------------------------------------------- */
 
 struct signal_doc {
     const char *signal;

@@ -73,7 +73,7 @@ void kept_set(struct entry *e, const json_t *doc)
     e->kept_doc = k;
 }
 
-/* ---- formulas ------------------------------------------------------------------------------------------------------ */
+/* ---- formulas --------------------------------------------------------------------------------------------------- */
 
 struct formula *kept_formula_take(struct kept_doc *k, struct berth_err *err)
 {

@@ -60,7 +60,7 @@ const struct object *state_find_work(const struct state *s, const char *id)
     return NULL;
 }
 
-/* ---- tables -------------------------------------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------------------------------------------- */
 
 /* Numbers have no leading zeros, so the shorter id is the smaller number. */
 static int id_compare(enum kind kind, const char *a, const char *b)
@@ -144,7 +144,7 @@ const struct object *const *state_list(const struct state *s, enum kind kind, si
     return (const struct object *const *)t->at;
 }
 
-/* ---- entries ------------------------------------------------------------------------------------------------------- */
+/* ---- entries ---------------------------------------------------------------------------------------------------- */
 
 /* Hashes one object with its key and document. The hash of the state is the sum over all objects, independent of their
  * order. */
@@ -223,7 +223,7 @@ static void numbers_note(struct state *s, const struct object *o, const json_t *
                 number_seen(s, (enum kind)k, (uint64_t)json_integer_value(json_object_get(doc, "last")));
 }
 
-/* ---- changes ------------------------------------------------------------------------------------------------------- */
+/* ---- changes ---------------------------------------------------------------------------------------------------- */
 
 int object_project(struct state *s, struct berth_cluster *cluster, const struct object *o, struct berth_err *err)
 {
@@ -513,7 +513,7 @@ uint64_t state_hash_of(const struct state *s, enum kind kind)
     return s->hashes[kind];
 }
 
-/* ---- loading ------------------------------------------------------------------------------------------------------- */
+/* ---- loading ---------------------------------------------------------------------------------------------------- */
 
 struct loading {
     struct state *state;
@@ -598,7 +598,7 @@ void state_free(struct state *s)
     mem_free(s);
 }
 
-/* ---- the cluster --------------------------------------------------------------------------------------------------- */
+/* ---- the cluster ------------------------------------------------------------------------------------------------ */
 
 struct berth_cluster *state_cluster(struct state *s)
 {

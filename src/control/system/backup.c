@@ -23,7 +23,7 @@ const char *const backup_files[] = {
     NULL,
 };
 
-/* ---- keys ----------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------------------------- */
 
 void backup_key_salt(struct backup_key *key)
 {
@@ -64,7 +64,7 @@ int backup_look(const char *path, enum backup_kind *ret_kind, struct backup_key 
     return 0;
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 static int entry_head_write(struct backup_stream *s, const char *name, uint64_t size, struct berth_err *err)
 {

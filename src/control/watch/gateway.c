@@ -147,7 +147,7 @@ static const struct seen *look(struct gateway *g, const struct state *s, const s
     return e;
 }
 
-/* ---- routes --------------------------------------------------------------------------------------------------------- */
+/* ---- routes ----------------------------------------------------------------------------------------------------- */
 
 struct gateway *gateway_new(void)
 {
@@ -258,7 +258,7 @@ bool gateway_refresh(struct gateway *g, const struct state *s)
     return differs;
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 enum { HERE, SAME_ZONE, ELSEWHERE, DISTANCES };
 

@@ -106,7 +106,7 @@ static int64_t steady_ns(const struct watch_hub *h)
     return env->steady_ns(env->ctx);
 }
 
-/* ---- sending -------------------------------------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
 
 static void bytes_send(struct stream *s, const char *at, size_t len)
 {
@@ -247,7 +247,7 @@ static void stream_serve(struct stream *s)
     stream_settle(s);
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------------------- */
+/* ---- opening ---------------------------------------------------------------------------------------------------- */
 
 /* Copies the caller with all its texts in one allocation. */
 static void caller_copy(struct stream *s, const struct caller *from)
@@ -410,7 +410,7 @@ void stream_stop(struct stream *s)
         stream_free(s);
 }
 
-/* ---- changes -------------------------------------------------------------------------------------------------------- */
+/* ---- changes ---------------------------------------------------------------------------------------------------- */
 
 void watch_hub_before(struct watch_hub *h, const struct store_event *event)
 {

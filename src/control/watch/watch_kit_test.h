@@ -197,7 +197,7 @@ static inline void kit_agent(struct kit *k, const char *node, char ret[static TO
     arena_done(&arena);
 }
 
-/* ---- streams -------------------------------------------------------------------------------------------------------- */
+/* ---- streams ---------------------------------------------------------------------------------------------------- */
 
 static inline bool end_send(void *ctx, const char *at, size_t len)
 {

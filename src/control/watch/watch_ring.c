@@ -8,7 +8,7 @@
 #include "control/watch/watch_parts.h"
 #include "wire/text/document.h"
 
-/* ---- the ring ------------------------------------------------------------------------------------------------------- */
+/* ---- the ring --------------------------------------------------------------------------------------------------- */
 
 static struct ring_entry *ring_at(const struct watch_hub *h, size_t i)
 {
@@ -95,7 +95,7 @@ static size_t ring_after(const struct watch_hub *h, uint64_t revision)
     return low;
 }
 
-/* ---- one change ----------------------------------------------------------------------------------------------------- */
+/* ---- one change ------------------------------------------------------------------------------------------------- */
 
 /* Advances the stream's position to the nth change of its kind in this revision. Returns false if the change was
  * processed before. The store reports the changes of a transaction in the same order live and from history, so the
@@ -171,7 +171,7 @@ static bool ring_read(struct stream *s)
     return false;
 }
 
-/* ---- history -------------------------------------------------------------------------------------------------------- */
+/* ---- history ---------------------------------------------------------------------------------------------------- */
 
 struct past_event {
     uint64_t revision;

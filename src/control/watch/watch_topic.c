@@ -226,7 +226,7 @@ void topics_touch(struct watch_hub *h, enum kind kind, const char *id)
     }
 }
 
-/* ---- sending -------------------------------------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
 
 /* Updates the services after a change; if they differ, marks every gateway. */
 static void gateway_update(struct watch_hub *h)
