@@ -24,8 +24,7 @@ enum {
     RELAY_CURSOR_MAX = 100,         /* bytes of a log cursor, which is opaque except to agents */
 };
 #define RELAY_AWAY_NS (INT64_C(60) * 1000000000)
-#define RELAY_FIRST_NS                                                                                                 \
-    (INT64_C(2) * 1000000000) /* a log starts after this time even if the agent has sent nothing yet */
+#define RELAY_FIRST_NS (INT64_C(2) * 1000000000)   /* a log starts then even without output of the agent */
 #define RELAY_SIGNAL_NS (INT64_C(20) * 1000000000) /* timeout of the agent's answer */
 
 struct relay;
