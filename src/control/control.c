@@ -76,7 +76,7 @@ bool control_last_heard(const struct control *c, const char *node, uint64_t *ret
     return of && lease_last(c->leases, of, ret_epoch, ret_seq);
 }
 
-/* ---- settings ------------------------------------------------------------------------------------------------------ */
+/* ---- settings --------------------------------------------------------------------------------------------------- */
 
 static uint64_t chosen(uint64_t option, const struct state *s, enum system_setting setting)
 {
@@ -98,9 +98,9 @@ static void settings_changed(struct control *c)
     };
 }
 
-/* ---- the store's changes ------------------------------------------------------------------------------------------- */
+/* ---- events of the store ---------------------------------------------------------------------------------------- */
 
-/* Could a plan differ because of this kind? What the loop itself remembers is in the cluster already. */
+/* Tells whether a change of this kind can affect a plan. The scheduler's own facts are in the cluster already. */
 static bool matters(enum kind kind)
 {
     switch (kind) {
@@ -134,10 +134,10 @@ static void changed(void *ctx, const struct store_event *event)
     enum kind kind = object_key_split(event->key, &id);
     size_t assumed = state_assumed(c->state);
     watch_hub_before(c->hub, event);
-    bool remembered = kind == KIND_FACT && state_is_assumed(c->state, kind, id); /* by the loop itself */
+    bool remembered = kind == KIND_FACT && state_is_assumed(c->state, kind, id); /* an assumed fact of the scheduler */
     uint64_t key_before = jobs_key(c->jobs, kind, id);
     if (state_apply(c->state, event, &err) < 0) {
-        /* The store holds what this daemon cannot hold: going on would let the two drift apart. */
+        /* The store has an object that this daemon rejects: the state would differ from the store from now on. */
         (void)snprintf(c->broken, sizeof c->broken, "%.200s; restart berthd, and see its log", err.text);
         log_write(c->env.log, c->now_ns, LEVEL_ERROR, "state.broken", LOG_TEXT("key", event->key),
                   LOG_TEXT("text", err.text));
@@ -173,7 +173,7 @@ void control_pump(struct control *c)
         c->env.wake_at(c->env.ctx, next);
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------------------- */
+/* ---- housekeeping ----------------------------------------------------------------------------------------------- */
 
 static void nothing(void *ctx, const struct store_result *result)
 {
@@ -187,8 +187,8 @@ static void count_one(void *ctx, const struct berth_instance_seen *instance)
     ++*(size_t *)ctx;
 }
 
-/* Was an instance that is still there placed from it? The id is WORKLOAD/GENERATION. Of a workload that is gone all are
- * kept while it has instances. */
+/* Tells whether an existing instance was placed from this spec, whose id is WORKLOAD/GENERATION. All specs of a deleted
+ * workload are kept while it has instances. */
 static bool spec_needed(struct control *c, const struct object *spec, struct arena *arena)
 {
     const char *slash = strrchr(spec->id, '/');
@@ -205,7 +205,7 @@ static bool spec_needed(struct control *c, const struct object *spec, struct are
     return left > 0;
 }
 
-/* What is remembered of failures is needed while there is a workload that may fail again. */
+/* Facts about failures are needed while their workload exists. */
 static bool fact_needed(struct control *c, const struct object *fact, struct arena *arena)
 {
     static const char prefix[] = "since/";
@@ -220,7 +220,7 @@ static bool last_needed(struct control *c, const struct object *last, struct are
     return state_find_work(c->state, last->id);
 }
 
-/* One that has long been over is of no use to anybody. */
+/* A window is deleted 30 days after its end. */
 static bool window_needed(struct control *c, const struct object *o, struct arena *arena)
 {
     enum { KEEP_DAYS = 30 };
@@ -228,7 +228,7 @@ static bool window_needed(struct control *c, const struct object *o, struct aren
     return c->now_ns - o->window->end_ns < KEEP_DAYS * INT64_C(86400) * SECOND;
 }
 
-/* Looks at some of a kind, the next ones each time, and deletes those that are not needed. */
+/* Examines the next LOOKED_AT objects of a kind, and deletes those that are not needed. */
 static void sweep_kind(struct control *c, struct change *change, enum kind kind,
                        bool (*needed)(struct control *c, const struct object *o, struct arena *arena))
 {
@@ -242,7 +242,7 @@ static void sweep_kind(struct control *c, struct change *change, enum kind kind,
     c->swept[kind] = len ? (c->swept[kind] + LOOKED_AT) % len : 0;
 }
 
-/* On its own: reports change the same documents, and then the next sweep does it. */
+/* A separate transaction, because reports change the same documents; after a conflict the next sweep tries again. */
 static void usage_cut_long(struct control *c)
 {
     struct arena arena;
@@ -258,7 +258,7 @@ static void usage_cut_long(struct control *c)
     arena_done(&arena);
 }
 
-/* Replies that are too old, specs that no instance was placed from, failures and ends of workloads that are gone, history that nobody may ask for. */
+/* Deletes expired replies, unused specs, facts and ends of deleted workloads, and old history. */
 static void sweep(struct control *c)
 {
     struct arena arena;
@@ -291,7 +291,7 @@ static void sweep(struct control *c)
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "compact.failed", LOG_TEXT("text", err.text));
 }
 
-/* A record alone, so that the end of a trouble is noticed although nobody changes anything. */
+/* Writes an empty record, so that the end of a store failure is noticed even if no client changes anything. */
 static void store_probe(struct control *c)
 {
     static const char probe[] = "{\"probe\":true}";
@@ -312,7 +312,7 @@ const char *control_refuses(const struct control *c)
 {
     if (c->stopping)
         return "berthd is stopping";
-    if (c->broken[0]) /* why is for the log */
+    if (c->broken[0]) /* the cause is only in the log */
         return "nothing can be changed at present; see the log of berthd";
     switch (store_trouble(c->store)) {
     case 0: return NULL;
@@ -338,7 +338,7 @@ static void store_tick(struct control *c, int64_t steady_ns)
 
 void control_tick(struct control *c)
 {
-    /* One that is stopping hears no reports, so it declares nobody lost, and leaves nothing in the store's queue. */
+    /* A stopping daemon hears no reports, so it declares no node lost, and submits nothing to the store. */
     int64_t steady_ns = c->env.steady_ns(c->env.ctx), next = c->stopping ? INT64_MAX : leases_expire(c, steady_ns);
     clock_tick(c);
     if (!c->stopping)
@@ -355,12 +355,12 @@ void control_tick(struct control *c)
         sealer_step(c->sealer, steady_ns);
     series_step(c->series, steady_ns);
     if (next > steady_ns + SECOND)
-        next = steady_ns + SECOND; /* streams look at their tokens */
+        next = steady_ns + SECOND; /* streams check their tokens every second */
     c->env.wake_at(c->env.ctx, next);
     control_pump(c);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- start and stop --------------------------------------------------------------------------------------------- */
 
 int control_new(const struct control_env *env, const struct control_options *options, struct store *store,
                 struct control **ret, struct berth_err *err)
@@ -418,7 +418,7 @@ void control_free(struct control *c)
         return;
     store_unwatch(c->watch);
     watch_hub_free(c->hub);
-    relay_free(c->relay); /* the hub's streams have told it that they are gone */
+    relay_free(c->relay); /* the hub has notified it of the end of all streams */
     forecast_free(c->forecast);
     redecide_free(c->redecide);
     series_free(c->series);

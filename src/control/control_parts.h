@@ -1,4 +1,4 @@
-/* control_parts.h - the inside of a control; for its own files only. */
+/* control_parts.h - internals of a control; only for the daemon's own modules. */
 #pragma once
 
 #include "base/vec.h"
@@ -27,12 +27,12 @@
 #include "control/tenant/usage.h"
 #include "control/watch/watch.h"
 
-/* What the settings say, unless berthd was started with something else. */
+/* Effective settings: the options of berthd, else the stored settings. */
 struct in_force {
     int64_t lease_ns, cycle_ns_max;
     uint64_t history_max, seed;
     size_t audit_every;
-    double requests_per_s; /* of one caller; 0: no limit */
+    double requests_per_s; /* per caller; 0: no limit */
 };
 
 struct control {
@@ -52,8 +52,8 @@ struct control {
     struct crons *crons;
     struct optasks *optasks;
     struct limits *limits;
-    struct fair_queue *requests; /* that wait for their turn */
-    bool serve_asked;            /* control_serve will be called */
+    struct fair_queue *requests; /* waiting requests */
+    bool serve_asked;            /* control_serve has been requested */
     struct events *events;
     struct leases *leases;
     struct node_lives *lives;
@@ -62,22 +62,22 @@ struct control {
     struct notices *notices;
     struct reads *reads;
     struct refusals *refusals;
-    struct sealer *sealer; /* NULL: the log stays as it is */
+    struct sealer *sealer; /* NULL: the log is never sealed */
     struct control_agents agents;
-    int64_t now_ns;         /* the latest that any decision was made at */
-    int64_t now_clock_ns;   /* when that was, by a clock that does not jump (clock.h) */
-    int64_t clock_ahead_ns; /* of the wall clock before now_ns; 0: they agree */
+    int64_t now_ns;         /* latest time of a decision */
+    int64_t now_clock_ns;   /* the same moment, by a clock that never jumps (clock.h) */
+    int64_t clock_ahead_ns; /* wall clock less now_ns; 0: they agree */
     struct alarm_state alarms[ALARMS];
-    int64_t swept_ns;      /* steady: when the housekeeping last ran */
-    size_t swept[KINDS];   /* where it goes on, of kinds of which it looks at some at a time */
-    size_t calls;          /* not yet answered */
+    int64_t swept_ns;      /* steady clock: last housekeeping */
+    size_t swept[KINDS];   /* next position of the housekeeping, for kinds that are swept in parts */
+    size_t calls;          /* unanswered requests */
     struct arena spare;    /* for the next request */
-    size_t routed;         /* where the next look of the rules of routing begins (route_rules.c) */
-    int64_t route_next_ns; /* steady: when that is */
-    int64_t probed_ns;     /* steady: when it was last tried whether the store takes changes again */
+    size_t routed;         /* next position of the routing rules (route_rules.c) */
+    int64_t route_next_ns; /* steady clock: next run of the routing rules */
+    int64_t probed_ns;     /* steady clock: last probe of the store */
     bool stopping;
-    char broken[256]; /* why nothing may be changed any more; "": all is well */
+    char broken[256]; /* why every change is refused; "": no error */
 };
 
-/* Why changes are refused at present, for everybody's eyes; NULL: they are taken. */
+/* Returns why changes are refused at present, as text for clients; NULL: changes are accepted. */
 const char *control_refuses(const struct control *c);

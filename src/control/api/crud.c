@@ -50,7 +50,7 @@ static int owned_id(struct call *c, const char *arg, const char **ret_id)
     return 0;
 }
 
-/* Names that come from elsewhere keep their case: printable ASCII, but nothing that a path or a key cannot have. */
+/* Validates an id that keeps its case: printable ASCII without the characters that a path or a key cannot contain. */
 static int free_id(struct call *c, const char *arg, const char **ret_id)
 {
     char shown[QUOTE_MAX];
@@ -87,8 +87,8 @@ int crud_id(struct call *c, enum kind kind, const char *arg, const char **ret_id
     return free_id(c, arg, ret_id);
 }
 
-/* What most kinds do: the path's argument, else the body's `id`, else its `name`. Folding leaves the name as it was
- * written for people. */
+/* The default source of the id is the path's argument, else the body's `id`, else its `name`. Folding the id leaves
+ * `name` as the user wrote it. */
 static int identify(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
 {
     if (k->identify)
@@ -120,7 +120,7 @@ const json_t *crud_open(struct call *c, enum kind kind, const char *arg, enum pe
     if (!o && c->err.code != ENOENT)
         return NULL;
     if (!o && (crud_id(c, kind, arg, &id) < 0 || state_find(c->state, kind, id))) {
-        (void)crud_absent(c, kind, arg); /* it cannot be, or is not to be seen */
+        (void)crud_absent(c, kind, arg); /* the id is invalid, or the caller may not see the object */
         return NULL;
     }
     const json_t *doc = change_read(&c->change, kind, id);
@@ -141,13 +141,14 @@ const json_t *crud_open(struct call *c, enum kind kind, const char *arg, enum pe
 
 void crud_name(struct call *c, enum kind kind, const char *id, const char *verb)
 {
-    if (c->change.verb[0]) /* the first part of a transaction names it */
+    if (c->change.verb[0]) /* the first part of a transaction names the transaction */
         return;
     c->change.verb = arena_fmt(&c->arena, "%s.%s", kinds[kind].name, verb);
     c->change.subject = arena_fmt(&c->arena, "%s/%s", kinds[kind].plural, id);
 }
 
-/* What a client asked for: without what the daemon adds and what may change by itself. A new reference. */
+/* Returns the client's part of a document, without the daemon's keys and without the keys that do not affect the
+ * generation. A new reference. */
 static json_t *asked(const struct crud *k, const json_t *doc)
 {
     json_t *left = json_copy((json_t *)doc);
@@ -157,7 +158,7 @@ static json_t *asked(const struct crud *k, const json_t *doc)
     return left;
 }
 
-/* The daemon's own keys of the present document, and those that a replacement need not mention. */
+/* Copies from the present document the daemon's keys, and the keys that a replacement may omit. */
 static void carry_over(const struct crud *k, const json_t *old, json_t *doc)
 {
     CLEANUP(json) json_t *stripped = json_copy((json_t *)old);
@@ -195,14 +196,14 @@ static void stamp(struct call *c, const struct crud *k, const char *id, const js
     CLEANUP(json) json_t *before = asked(k, old);
     CLEANUP(json) json_t *after = asked(k, doc);
     json_int_t generation = json_integer_value(json_object_get(old, "generation"));
-    /* A restart asks for pods of a later description, though it says the same. */
+    /* A restart counts as a change: it requests pods of a later generation although the description is the same. */
     bool restarted =
         json_integer_value(json_object_get(old, "restart")) != json_integer_value(json_object_get(doc, "restart"));
     bool differs = restarted || !json_equal(before, after);
     (void)json_object_set_new(doc, "generation", json_integer(generation + differs));
 }
 
-/* Whatever a reader calls it, it is the client's mistake. */
+/* Maps every parser error to -EINVAL: the client sent an invalid document. */
 static int refused(struct call *c, int rc)
 {
     if (rc == -ERANGE || rc == -EDOM || rc == -EOVERFLOW) {
@@ -212,8 +213,9 @@ static int refused(struct call *c, int rc)
     return rc;
 }
 
-/* Kinds whose objects refer to one of this kind; ended by KINDS. A counter of each grows whenever one is made, so that the
- * removal of what they refer to can rest on there being none under way. */
+/* Returns the kinds whose objects refer to objects of this kind; ends with KINDS. Each of these kinds has a counter
+ * that grows with every new object. The removal of a referenced object expects the counters unchanged, so no new
+ * reference can appear concurrently. */
 static const enum kind *referrers(enum kind kind)
 {
     static const enum kind of_user[] = {KIND_APP, KIND_JOB, KIND_VM, KIND_VOLUME, KIND_SECRET, KIND_CRON, KINDS};
@@ -226,13 +228,12 @@ static void count_referrer(struct call *c, enum kind kind, bool is_new)
 {
     bool refers = kind == KIND_USER || (is_new && (kind == KIND_APP || kind == KIND_VM || kind == KIND_VOLUME ||
                                                    kind == KIND_SECRET || kind == KIND_CRON));
-    if (!refers) /* jobs are counted by their numbers */
+    if (!refers) /* jobs have their own counter, for their numbers */
         return;
     json_int_t count = (json_int_t)state_next_number(c->state, kind);
     change_put_unguarded(&c->change, KIND_COUNTER, kinds[kind].plural, json_pack("{s:I}", "last", count));
 }
 
-/* Takes the reference, also on failure. */
 int crud_write(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     CLEANUP(json) json_t *made = doc;
@@ -257,13 +258,13 @@ static int make_permitted(struct call *c, const struct crud *k, const char *arg,
         return rc;
     if (permit(&c->caller, k->make, owner, group))
         return 0;
-    if (arg && kinds[k->kind].owned) /* as if it were there and not to be seen */
+    if (arg && kinds[k->kind].owned) /* answers as for an existing object that the caller may not see */
         return crud_absent(c, k->kind, arg);
     return err_set(&c->err, EACCES, "the role %s may not create %s%s%s", c->caller.role, kinds[k->kind].plural,
                    owner[0] ? " for " : "", owner);
 }
 
-/* Takes the reference, also on failure. */
+/* Consumes the reference to `doc`, also on failure. */
 static int put_new(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
 {
     CLEANUP(json) json_t *made = doc;
@@ -273,7 +274,8 @@ static int put_new(struct call *c, const struct crud *k, const char *arg, json_t
     int rc = refused(c, identify(c, k, arg, made, &id));
     if (rc < 0)
         return rc;
-    bool there = change_read(&c->change, k->kind, id) != NULL; /* read first: If-Match is about what the path names */
+    /* the first read, because If-Match applies to the object that the path names */
+    bool there = change_read(&c->change, k->kind, id) != NULL;
     rc = make_permitted(c, k, arg, id, made);
     if (rc < 0)
         return rc;
@@ -288,7 +290,7 @@ static int put_new(struct call *c, const struct crud *k, const char *arg, json_t
     return rc;
 }
 
-/* Does the body's own id, if it has one, mean the object it is sent to? */
+/* Checks that the body's `id`, if present, names the same object as the path. */
 static int same_id(struct call *c, const struct crud *k, const char *id, const json_t *doc)
 {
     const json_t *given = json_object_get(doc, "id");
@@ -318,7 +320,7 @@ static int put_over(struct call *c, const struct crud *k, const char *id, const 
     return rc < 0 ? rc : crud_write(c, k, id, old, take_ptr(&made));
 }
 
-/* RFC 7396: null removes, objects are merged, everything else replaces. */
+/* Applies an RFC 7396 merge patch: null removes a key, objects are merged, every other value replaces. */
 static void merge_patch(json_t *into, const json_t *patch)
 {
     const char *key;
@@ -338,7 +340,7 @@ static void merge_patch(json_t *into, const json_t *patch)
     }
 }
 
-/* A key whose value is null counts as absent. */
+/* Removes keys with a null value: null means absent. */
 static void drop_nulls(json_t *doc)
 {
     const char *key;
@@ -365,7 +367,7 @@ int crud_put(struct call *c, const struct crud *k, const char *arg, const json_t
             return -c->err.code;
         if (!old && crud_id(c, k->kind, arg, &id) == 0 && state_find(c->state, k->kind, id) &&
             change_read(&c->change, k->kind, id))
-            return crud_absent(c, k->kind, arg); /* there, but not to be seen */
+            return crud_absent(c, k->kind, arg); /* the object exists, but the caller may not see it */
         c->err = (struct berth_err){0};
     }
     if (mode == CRUD_PATCH) {
@@ -419,7 +421,7 @@ int crud_answer(struct call *c, enum kind kind, const char *id, bool is_new)
     const struct object *o = state_find(c->state, kind, id);
     json_decref(c->answer.body);
     c->answer.body = json_pack("{s:o}", "id", crud_id_value(kind, id));
-    if (o) /* where nothing is to be written; else the commit says which */
+    if (o) /* for a verb that writes nothing; otherwise the commit sets the revision */
         (void)json_object_set_new(c->answer.body, "revision", json_integer((json_int_t)o->revision));
     c->answer.status = is_new ? 201 : 200;
     return 0;

@@ -1,9 +1,8 @@
 /* crud.h - list, read, create, replace, patch and delete, once for every kind that has a collection.
  *
- * What differs between kinds stands in a small table of functions (struct crud). The rest is the same everywhere: ids
- * are folded and unique, what the daemon adds ("created", "generation", ...) is not the client's, a document is checked
- * as a whole before it is written, and reads go through the change, so that the parts of one transaction see each
- * other.
+ * A small table of functions (struct crud) holds what differs between kinds. The rest is common: ids are case-folded
+ * and unique, clients cannot set the daemon's keys ("created", "generation", ...), a document is checked as a whole
+ * before the write, and reads go through the change, so that the parts of one transaction see each other.
  *
  * To add a kind: a struct crud beside its verbs, a row in cruds[] (crud.c), and its routes, whose verbs are one line:
  *
@@ -14,53 +13,55 @@
 #include "control/api/request.h"
 
 enum crud_mode {
-    CRUD_CREATE,  /* must not be there */
-    CRUD_REPLACE, /* may be there */
-    CRUD_PATCH,   /* must be there; the body is a JSON merge patch */
+    CRUD_CREATE,  /* the object must not exist */
+    CRUD_REPLACE, /* the object may exist */
+    CRUD_PATCH,   /* the object must exist; the body is a JSON merge patch */
 };
 
 struct crud {
     enum kind kind;
-    enum permission make, change; /* to create one; to replace, patch or delete one */
+    enum permission make, change; /* `make`: to create an object; `change`: to replace, patch or delete one */
 
-    /* Brings what a client wrote into the stored form, whatever of it is there: a patch, too. NULL: it is that
-     * already. */
+    /* Converts a client's document, which may be a partial one (a patch), to the stored form. NULL: no conversion. */
     int (*normalise)(struct call *c, const struct crud *k, json_t *body);
-    /* Of a document that is about to be created: its id, folded, in the arena; where it comes from something else than
-     * its `id` or `name`. `arg` is the path's, NULL for a POST. May fill in what the id rests on (`name`, `owner`).
-     * NULL: as kinds[kind].grammar says. */
+    /* Determines the id of a document that is about to be created, folded, in the arena, for kinds that do not take it
+     * from `id` or `name`. `arg` is the path's argument, NULL for a POST. May set the keys that the id derives from
+     * (`name`, `owner`). NULL: the id follows kinds[kind].grammar. */
     int (*identify)(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id);
-    /* Who it will belong to, for the permission `make`. NULL: to nobody, so that only the scope `all` suffices. */
+    /* Determines the future owner and group, for the permission `make`. NULL: no owner, so only the scope `all`
+     * suffices. */
     int (*belongs)(struct call *c, const struct crud *k, const char *id, const json_t *doc, const char **ret_owner,
                    const char **ret_group);
-    /* Fills in defaults, and refuses what a client may not change of the present document (`old`, NULL: none). May set
-     * the first `generation` to another than 1. NULL: nothing. */
+    /* Sets defaults, and rejects changes that a client may not make to the present document (`old`, NULL: none). May
+     * set the first `generation` to a value other than 1. NULL: does nothing. */
     int (*prepare)(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc);
-    /* Is the finished document right, by itself and with all that it refers to? -EINVAL naming the key. */
+    /* Validates the finished document and all objects that it refers to. -EINVAL naming the key. */
     int (*check)(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc);
-    /* It is about to be replaced (`next`) or deleted (`next` is NULL): what else is to be written, or why not: -EBUSY.
-     * NULL: nothing. */
+    /* Called before an object is replaced (`next`) or deleted (`next` is NULL): writes dependent changes, or rejects
+     * with -EBUSY. NULL: does nothing. */
     int (*leaving)(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next);
-    /* Adds to what is shown ("status"), or takes away. NULL: nothing. */
+    /* Adds derived keys ("status") to the shown document, or removes keys. NULL: does nothing. */
     void (*show)(const struct call *c, const struct object *o, json_t *doc);
-    /* An object that is there without being made: its document, a new reference. NULL: there is none of this id. */
+    /* Returns the document of an implicit object, one that exists without a stored document, as a new reference. NULL:
+     * no such id. */
     json_t *(*implied)(const struct call *c, const char *id);
-    /* Does it pass the query's filters? NULL: all do. */
+    /* Tells whether the object matches the query's filters. NULL: every object does. */
     bool (*pass)(const struct call *c, const struct object *o);
 
-    const char *const *keep; /* keys that may change without a new generation, and that stay as they are when a
-                                replacement does not mention them; ended by NULL. NULL: none */
+    /* Keys that may change without a new generation, and that a replacement keeps when it does not mention them; ends
+     * with NULL. NULL: none. */
+    const char *const *keep;
 };
 
 /* The verbs of a collection. */
-int crud_list(struct call *c, const struct crud *k); /* takes ?limit, ?after, ?watch and ?order */
+int crud_list(struct call *c, const struct crud *k); /* accepts ?limit, ?after, ?watch and ?order */
 int crud_get(struct call *c, const struct crud *k);
 int crud_create(struct call *c, const struct crud *k);
 int crud_replace(struct call *c, const struct crud *k);
 int crud_patch(struct call *c, const struct crud *k);
 int crud_delete(struct call *c, const struct crud *k);
 
-/* The same as functions for a table of routes: COLLECTION(app) defines app_list and so on for app_crud. */
+/* The verbs as functions for a route table: COLLECTION(app) defines app_list and so on for app_crud. */
 #define CRUD_VERB(name, verb)                                                                                          \
     static int name##_##verb(struct call *c)                                                                           \
     {                                                                                                                  \
@@ -74,49 +75,51 @@ int crud_delete(struct call *c, const struct crud *k);
     CRUD_VERB(name, patch)                                                                                             \
     CRUD_VERB(name, delete)
 
-/* Their parts, for transactions and other verbs. */
+/* The parts of the verbs, for transactions and other verbs. */
 
-/* Writes one document; permission included. `arg` NULL: identified by the body. */
+/* Writes one document and checks the permission. `arg` NULL: the body identifies the object. */
 int crud_put(struct call *c, const struct crud *k, const char *arg, const json_t *body, enum crud_mode mode,
              const char **ret_id, bool *ret_new);
 int crud_remove(struct call *c, const struct crud *k, const char *arg);
-/* Says that there is none, in the words of call_object: -ENOENT. */
+/* Returns -ENOENT, with the same text as call_object. */
 int crud_absent(struct call *c, enum kind kind, const char *arg);
-/* As call_object, but of the transaction: the document of the object an argument names, and its id. NULL with
- * c->err. */
+/* As call_object, but sees the changes of the transaction: returns the document of the object that an argument names,
+ * and its id. NULL with c->err set otherwise. */
 const json_t *crud_open(struct call *c, enum kind kind, const char *arg, enum permission need, const char **ret_id);
-/* A verb that changes one document in place: opens it, lets `edit` alter a copy, then checks and writes it as a
- * replacement would. `edit` returns 0 or a negative errno with c->err. */
+/* Changes one document in place: opens the document, lets `edit` alter a copy, then checks and writes the copy as a
+ * replacement would. `edit` returns 0 or a negative errno with c->err set. */
 typedef int crud_edit_fn(struct call *c, const char *id, json_t *doc, const void *arg);
 int crud_edit(struct call *c, const struct crud *k, enum permission need, crud_edit_fn *edit, const void *arg);
-/* The same of a document that has been opened. */
+/* The second half of crud_edit: checks and writes a document that is already open. Consumes the reference to `doc`,
+ * also on failure. */
 int crud_write(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc);
 
-/* The document of an object as this caller is shown it, with `revision` and what `show` adds. A new reference. */
+/* Returns the document of an object as shown to this caller, with `revision` and the keys that `show` adds. A new
+ * reference. */
 json_t *crud_shown(const struct call *c, const struct crud *k, const struct object *o);
-/* The id that a path's argument means for this kind, in the arena: folded, NAME completed by the caller; -EINVAL with
- * what is wrong with it. */
+/* Resolves a path argument to an id of this kind, in the arena: folds case, completes NAME with the caller as owner.
+ * Returns -EINVAL for an invalid id. */
 int crud_id(struct call *c, enum kind kind, const char *arg, const char **ret_id);
-/* An id as documents and answers have it: a number for kinds that have numbers. A new reference. */
+/* Returns an id as documents and answers contain it: a number for kinds with numeric ids. A new reference. */
 json_t *crud_id_value(enum kind kind, const char *id);
-/* {"id": ...}, of status 201 if it is new. */
+/* Answers {"id": ...}, with status 201 for a new object. */
 int crud_answer(struct call *c, enum kind kind, const char *id, bool is_new);
-/* Names what is done for the audit: "app.stop", "apps/photos.alice". */
+/* Sets the verb and the subject for the audit: "app.stop", "apps/photos.alice". */
 void crud_name(struct call *c, enum kind kind, const char *id, const char *verb);
 
-/* Takes out of a document what this caller may not see although it sees the object: install configuration, secrets. For
- * whoever shows stored documents. */
+/* Removes the keys that this caller may not see although the caller sees the object: install configuration, secrets.
+ * For every module that shows stored documents. */
 void crud_hide(const struct caller *caller, const struct object *o, json_t *doc);
 
-/* Of a kind; NULL: it has none. */
+/* Returns the struct crud of a kind; NULL if the kind has none. */
 const struct crud *crud_find(enum kind kind);
 
-/* Of whoever writes workloads (work.c) ... */
+/* Workloads (control/kind/work.c). */
 extern const struct crud app_crud, job_crud, vm_crud;
-/* ... secrets (secret.c) ... */
+/* Secrets (control/kind/secret.c). */
 extern const struct crud secret_crud;
-/* ... nodes (node.c) ... */
+/* Queues, operations on nodes, and nodes. */
 extern const struct crud queue_crud, policy_crud, window_crud, domain_crud, optask_crud;
 extern const struct crud node_crud, volume_crud, resource_crud, profile_crud, instance_crud;
-/* ... users. */
+/* Users. */
 extern const struct crud user_crud, group_crud, role_crud;

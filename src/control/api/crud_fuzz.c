@@ -1,6 +1,8 @@
-/* crud_fuzz.c - whatever clients and agents write, the daemon goes on: its state is what its store has, and can change.
+/* crud_fuzz.c - feeds arbitrary requests of clients and agents to the daemon: the state stays equal to the store, and
+ * changes stay possible.
  *
- * The input is a list of requests, [{who, method, url, body}, ...], in JSON or YAML; between them the loop plans.
+ * The input is a list of requests, [{who, method, url, body}, ...], in JSON or YAML. The loop plans between the
+ * requests.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -76,7 +78,7 @@ static int ask(struct world *w, const char *who, const char *method, const char 
         .body = text,
         .body_len = text ? strlen(text) : 0,
         .query = query_value,
-        .query_from = mark ? mark + 1 : NULL, /* one name, which is true */
+        .query_from = mark ? mark + 1 : NULL, /* every parameter is "true" */
     };
     w->answered = false;
     control_handle(w->control, &request, answered, w);
@@ -87,7 +89,7 @@ static int ask(struct world *w, const char *who, const char *method, const char 
     return w->status;
 }
 
-/* A few bytes may ask for millions; that is valid, only slow. */
+/* Bounds numbers: a few bytes of input may ask for millions of replicas, which is valid but slow. */
 static void shrink(json_t *value)
 {
     static const char *const keys[] = {"replicas", "gang_min"};
@@ -143,7 +145,7 @@ static void end(struct world *w)
     assert(status == 200);
     int rc = state_audit(control_state(w->control), &err);
     assert(rc == 0);
-    /* What is stored can be read again. */
+    /* The stored documents can be loaded again. */
     struct state *again = NULL;
     rc = state_load(w->store, &again, &err);
     assert(rc == 0);

@@ -1,4 +1,4 @@
-/* crud_list.c - the parts of crud.h that show objects: lists, one object, watches. */
+/* crud_list.c - the parts of crud.h that show objects: lists, single objects and watches. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,16 +11,16 @@
 enum {
     LIST_MAX = 10000,
     LIST_DEFAULT = 1000,
-    /* What is looked at before others have their turn. */
+    /* Work of one step, before other accounts have their turn. */
     STEP_BYTES = 128 << 10,
     STEP_OBJECTS = 20000,
 };
 
-/* A list that is being made. */
+/* A list in progress. */
 struct listing {
     struct page page;
-    uint64_t revision; /* when it was begun: a watch from there misses nothing */
-    char *last, *seen; /* ids: the last one on the page, and the last one looked at; NULL: none */
+    uint64_t revision; /* state when the list began; a watch from this revision misses nothing */
+    char *last, *seen; /* ids: the last one on the page, and the last one examined; NULL: none */
 };
 
 void crud_hide(const struct caller *caller, const struct object *o, json_t *doc)
@@ -56,7 +56,7 @@ int crud_get(struct call *c, const struct crud *k)
     return 0;
 }
 
-/* As the state sorts: numbers without leading zeros by value, everything else by bytes. */
+/* Compares ids in the order of the state: numbers (without leading zeros) by value, all other ids by bytes. */
 static int id_compare(enum kind kind, const char *a, const char *b)
 {
     size_t a_len = strlen(a), b_len = strlen(b);
@@ -65,7 +65,7 @@ static int id_compare(enum kind kind, const char *a, const char *b)
     return strcmp(a, b);
 }
 
-/* How many stand before `after`, and with it if `with`. */
+/* Returns the number of objects before `after`; `with` includes `after` itself. */
 static size_t place_of(const struct object *const *list, size_t len, enum kind kind, const char *after, bool with)
 {
     size_t low = 0, high = len;
@@ -88,7 +88,7 @@ static bool passes(const struct call *c, const struct crud *k, const struct obje
     return !k->pass || k->pass(c, o);
 }
 
-/* Only where the route takes it: as ids grow, or against it. */
+/* Parses ?order, on routes that accept it: ascending or descending ids. */
 static int query_order(struct call *c, bool *ret_down)
 {
     const char *order = call_query(c, "order");
@@ -107,7 +107,7 @@ static void listing_free(void *progress)
     mem_free(l);
 }
 
-/* The one that this call has begun, or a new one. */
+/* Returns the list that this request has begun, or a new one. */
 static struct listing *listing_of(struct call *c)
 {
     if (c->progress)
@@ -128,7 +128,7 @@ static void id_keep(char **to, const char *id)
     *to = mem_strdup(id);
 }
 
-/* Adds to the page for one step. False: the step is over, and there is more. */
+/* Adds objects to the page for one step. Returns false if the step is over and objects remain. */
 static bool list_step(struct call *c, const struct crud *k, struct listing *l, uint64_t limit, bool down,
                       bool *ret_more)
 {
@@ -144,7 +144,7 @@ static bool list_step(struct call *c, const struct crud *k, struct listing *l, u
             id_keep(&l->seen, list[down ? len - i : i - 1]->id);
             return false;
         }
-        if (!passes(c, k, o)) /* only what can be seen is worth going on for */
+        if (!passes(c, k, o)) /* *ret_more is set only for a visible object, so that a next page is never empty */
             continue;
         if (full || !page_fits(&l->page, o->doc.len) || !page_add(&l->page, crud_shown(c, k, o), o->doc.len)) {
             *ret_more = true;

@@ -9,25 +9,26 @@
 #include "base/vec.h"
 
 struct fair_account {
-    uint32_t index; /* in fair_queue.accounts */
+    uint32_t index; /* position in fair_queue.accounts */
     uint32_t joined;
     uint64_t hash;
     size_t heavy, waiting, bytes, committing;
-    int64_t credit_ns;                 /* may be negative: used beyond its turns */
-    struct fair_entry *first, **last;  /* waiting, oldest first */
-    struct fair_account *next, **link; /* of those that wait and are not held back; link is NULL outside that list */
+    int64_t credit_ns;                 /* negative if the account has used more than its turns */
+    struct fair_entry *first, **last;  /* waiting entries, oldest first */
+    struct fair_account *next, **link; /* in the active list; link is NULL outside it */
     char name[];
 };
 
 struct fair_queue {
-    struct fair_account *active, **active_last; /* whose turn it is comes first */
+    /* accounts with waiting entries that are not held back; the next turn is the first account's */
+    struct fair_account *active, **active_last;
     int64_t slice_ns;
     size_t waiting, accounts_len;
     bool hold_none;
     uint64_t seed;
     struct map map;
-    VEC(struct fair_account *) accounts; /* NULL where free */
-    VEC(uint32_t) unused;                /* free places among them */
+    VEC(struct fair_account *) accounts; /* NULL at unused positions */
+    VEC(uint32_t) unused;                /* unused positions */
 };
 
 struct fair_queue *fair_queue_new(uint64_t seed)
@@ -44,7 +45,7 @@ void fair_queue_free(struct fair_queue *q)
     if (!q)
         return;
     assert(q->waiting == 0);
-    for (size_t i = 0; i < q->accounts.len; i++) /* of requests whose worker was ended with berthd */
+    for (size_t i = 0; i < q->accounts.len; i++) /* accounts of requests whose worker thread ended with berthd */
         mem_free(q->accounts.at[i]);
     map_done(&q->map);
     vec_done(&q->accounts);
@@ -52,7 +53,7 @@ void fair_queue_free(struct fair_queue *q)
     mem_free(q);
 }
 
-/* ---- accounts ------------------------------------------------------------------------------------------------------ */
+/* ---- accounts --------------------------------------------------------------------------------------------------- */
 
 static bool same_name(const void *ctx, uint32_t value, const void *key)
 {
@@ -122,7 +123,7 @@ size_t fair_queue_accounts(const struct fair_queue *q)
     return q->accounts_len;
 }
 
-/* ---- turns --------------------------------------------------------------------------------------------------------- */
+/* ---- turns ------------------------------------------------------------------------------------------------------ */
 
 static void active_append(struct fair_queue *q, struct fair_account *a)
 {
@@ -147,14 +148,14 @@ static bool is_held(const struct fair_queue *q, const struct fair_account *a)
     return !q->hold_none && a->committing >= FAIR_COMMITTING_MAX;
 }
 
-/* Puts the account into the list of those that take turns, or takes it out, as its entries and its commits want it. */
+/* Adds the account to the active list or removes it, according to its waiting entries and its uncommitted bytes. */
 static void active_update(struct fair_queue *q, struct fair_account *a)
 {
     bool takes_turns = a->first && !is_held(q, a);
     if (a->link && !takes_turns) {
         active_remove(q, a);
     } else if (!a->link && takes_turns) {
-        a->credit_ns = (a->credit_ns < 0 ? a->credit_ns : 0) + FAIR_QUANTUM_NS; /* idle time saves nothing up */
+        a->credit_ns = (a->credit_ns < 0 ? a->credit_ns : 0) + FAIR_QUANTUM_NS; /* idle time earns no credit */
         active_append(q, a);
     }
 }
@@ -219,7 +220,7 @@ void fair_queue_push_first(struct fair_queue *q, struct fair_account *a, struct 
     entry_put(q, a, e, true);
 }
 
-/* Takes the entry that *link points to out of its account. */
+/* Removes the entry that *link points to from its account. */
 static struct fair_entry *entry_cut(struct fair_queue *q, struct fair_account *a, struct fair_entry **link)
 {
     struct fair_entry *e = *link;

@@ -20,7 +20,7 @@ static struct fair_entry *push(struct fair_queue *q, const char *name)
     return e;
 }
 
-/* Runs the next entry for so long. */
+/* Runs the next entry for `ns`. */
 static struct fair_entry *run(struct fair_queue *q, int64_t ns)
 {
     struct fair_entry *e = fair_queue_pop(q);
@@ -42,7 +42,7 @@ static void drain(struct fair_queue *q)
         done(q, e);
 }
 
-/* The first request of another account waits for at most one of a backlog, wherever the backlog stands. */
+/* The first request of another account waits for at most one entry of a backlog, at every position of the backlog. */
 static void a_backlog_delays_another_by_one_entry(void **state)
 {
     (void)state;
@@ -67,7 +67,7 @@ static void a_backlog_delays_another_by_one_entry(void **state)
         }
 }
 
-/* Of two backlogs each gets half of the time, whatever an entry of each takes. */
+/* Two backlogs get half of the time each, however long their entries run. */
 static void time_is_shared_not_entries(void **state)
 {
     struct fair_queue *q = fair_queue_new(1);
@@ -119,7 +119,7 @@ static void what_is_not_done_goes_on_before_the_next(void **state)
     struct fair_entry *other = push(q, "b");
     assert_ptr_equal(run(q, 2 * FAIR_QUANTUM_NS), first);
     fair_queue_push_first(q, first->account, first);
-    assert_ptr_equal(run(q, FAIR_QUANTUM_NS), other); /* others have their turn in between */
+    assert_ptr_equal(run(q, FAIR_QUANTUM_NS), other); /* the other account has its turn first */
     assert_ptr_equal(run(q, FAIR_QUANTUM_NS), first);
     assert_ptr_equal(run(q, FAIR_QUANTUM_NS), second);
     assert_int_equal(fair_queue_waiting(q), 0);
@@ -137,7 +137,7 @@ static void an_account_with_many_bytes_in_the_store_is_held_back(void **state)
     (void)state;
     assert_ptr_equal(fair_queue_pop(q), first);
     fair_account_commit_begin(q, a, FAIR_COMMITTING_MAX - 1);
-    assert_false(fair_queue_idle(q, a)); /* the others wait */
+    assert_false(fair_queue_idle(q, a)); /* another account waits */
     fair_account_commit_begin(q, a, 1);
     assert_ptr_equal(fair_queue_pop(q), other);
     assert_null(fair_queue_pop(q)); /* `second` waits for the store */
@@ -174,7 +174,7 @@ static void a_slice_ends_and_is_renewed(void **state)
     fair_queue_renew(q);
     assert_true(fair_queue_idle(q, a));
     struct fair_entry *e = push(q, "a");
-    assert_false(fair_queue_idle(q, a)); /* nobody overtakes who waits */
+    assert_false(fair_queue_idle(q, a)); /* a new request does not overtake a waiting one */
     assert_int_equal(fair_queue_waiting(q), 1);
     assert_ptr_equal(fair_queue_pop(q), e);
     done(q, e);
@@ -192,7 +192,7 @@ static void what_waits_of_one_account_is_bounded(void **state)
         (void)push(q, "a");
     assert_false(fair_queue_push(q, a, &more));
     drain(q);
-    assert_true(fair_queue_push(q, a, &large)); /* one alone may always wait */
+    assert_true(fair_queue_push(q, a, &large)); /* a single entry of any size may wait */
     more.bytes = 1;
     assert_false(fair_queue_push(q, a, &more));
     (void)push(q, "b");
@@ -202,7 +202,7 @@ static void what_waits_of_one_account_is_bounded(void **state)
     fair_queue_free(q);
 }
 
-/* Wherever the entry stands in its account's queue. */
+/* Removes an entry at each position of its account's queue. */
 static void an_entry_is_taken_out(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void an_entry_is_taken_out(void **state)
             assert_ptr_equal(run(q, MS), in[i]);
             done(q, in[i]);
         }
-        fair_queue_remove(q, last); /* the only one: its account waits no longer */
+        fair_queue_remove(q, last); /* the only entry: its account leaves the active list */
         assert_null(fair_queue_pop(q));
         assert_false(fair_queue_ready(q));
         done(q, last);

@@ -1,4 +1,4 @@
-/* handle.c - a request from its arrival to its answer. */
+/* handle.c - handles a request from its arrival to its answer. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -21,8 +21,8 @@ enum {
     STRANGER_PER_S = 50,
     BURST_S = 10,
     NESTING_MAX = 32,
-    BODY_PIECE = 4096,   /* bytes of a body that count as one more request */
-    HEAVY_USER_MAX = 16, /* heavy requests of one user under way; a browser has 6 connections */
+    BODY_PIECE = 4096,   /* each piece of this many bytes of a body counts as one more request */
+    HEAVY_USER_MAX = 16, /* concurrent heavy requests of one user; a browser has 6 connections */
     HEAVY_ADDRESS_MAX = 128,
 };
 
@@ -30,24 +30,24 @@ struct pair {
     const char *name, *value;
 };
 
-/* A call with what it must keep while the store works. */
+/* A request with the data that it needs until the store has committed. */
 struct handling {
-    struct call call;       /* first: see call_answer */
-    struct request request; /* texts are in the call's arena */
+    struct call call;       /* must be the first member: see call_answer */
+    struct request request; /* its texts are in the arena of `call` */
     VEC(struct pair) query;
     json_t *body;
     control_answered *answered;
     void *ctx;
     unsigned attempts;
-    int beside; /* what a verb on another thread returned */
+    int beside; /* return value of a verb that ran on a worker thread */
     int64_t start_ns, submitted_ns;
-    struct fair_entry entry; /* while it waits for its turn */
+    struct fair_entry entry; /* in the fair queue while the request waits */
     struct fair_account *user, *address;
-    size_t committing; /* bytes that the store has not committed yet, counted in the user's account */
-    bool heavy;        /* counted in both accounts */
+    size_t committing; /* uncommitted bytes in the store, counted in the user's account */
+    bool heavy;        /* counted as heavy in both accounts */
 };
 
-/* ---- statuses and errors ------------------------------------------------------------------------------------------- */
+/* ---- statuses and errors ---------------------------------------------------------------------------------------- */
 
 static const struct {
     int code, status;
@@ -75,10 +75,11 @@ static size_t status_row(int code)
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
         if (statuses[i].code == code)
             return i;
-    return 0; /* the documents' own errors (ERANGE, ENOTSUP, EOVERFLOW, ...) are all about the request */
+    return 0; /* all other errors of parsers (ERANGE, ENOTSUP, EOVERFLOW, ...) mean an invalid request */
 }
 
-/* "endpoints[1]: name: expected text" is about the field endpoints[1].name; people read the whole sentence. */
+/* Extracts the field path from an error text: "endpoints[1]: name: expected text" is about endpoints[1].name. The
+ * message itself keeps the whole text. */
 static void field_of(const char *text, char *ret, size_t size)
 {
     size_t len = 0;
@@ -102,7 +103,7 @@ static void answer_error(struct answer *a, int rc, const struct berth_err *err)
     if (a->stream)
         stream_stop(take_ptr(&a->stream));
     a->status = statuses[row].status;
-    str_add_json(&message, err->text); /* it may have been cut within a character, which jansson would refuse */
+    str_add_json(&message, err->text); /* err->text may be cut within a UTF-8 character, which jansson would reject */
     a->body = json_pack("{s:{s:s, s:o}}", "error", "code", statuses[row].word, "message",
                         json_loadb(message.at, message.len, JSON_DECODE_ANY, NULL));
     if (a->status == 400) {
@@ -114,9 +115,9 @@ static void answer_error(struct answer *a, int rc, const struct berth_err *err)
         a->retry_after_s = 1;
 }
 
-/* ---- memory of requests -------------------------------------------------------------------------------------------- */
+/* ---- memory of requests ----------------------------------------------------------------------------------------- */
 
-/* One arena goes from request to request: what each would take and give back anew tears holes between what stays. */
+/* Requests share one spare arena: allocating and freeing an arena for each request would fragment the heap. */
 static struct arena arena_lend(struct control *c)
 {
     struct arena lent = c->spare;
@@ -133,7 +134,7 @@ static void arena_give(struct control *c, struct arena *arena)
         c->spare = *arena;
 }
 
-/* ---- life of a handling -------------------------------------------------------------------------------------------- */
+/* ---- end of a request ------------------------------------------------------------------------------------------- */
 
 static void answer_done(struct answer *a)
 {
@@ -194,7 +195,7 @@ static void fail(struct handling *h, int rc)
 
 void call_answer(struct call *c, int rc)
 {
-    struct handling *h = (struct handling *)c; /* its first member */
+    struct handling *h = (struct handling *)c; /* `call` is the first member */
     assert(c->later);
     if (rc < 0)
         fail(h, rc);
@@ -204,7 +205,7 @@ void call_answer(struct call *c, int rc)
 
 struct fair_account *call_account(struct call *c)
 {
-    return ((struct handling *)c)->user; /* its first member */
+    return ((struct handling *)c)->user; /* `call` is the first member */
 }
 
 void call_refuse(struct call *c, int rc)
@@ -212,7 +213,7 @@ void call_refuse(struct call *c, int rc)
     answer_error(&c->answer, rc, &c->err);
 }
 
-/* ---- keeping the request ------------------------------------------------------------------------------------------- */
+/* ---- copying the request ---------------------------------------------------------------------------------------- */
 
 static const char *kept_query(const void *from, const char *name)
 {
@@ -263,9 +264,9 @@ static void keep_request(struct handling *h, const struct request *from)
     };
 }
 
-/* ---- who may, and what --------------------------------------------------------------------------------------------- */
+/* ---- authentication, authorization and rate limit --------------------------------------------------------------- */
 
-/* Route, caller and permission: the one gate before every verb. */
+/* Finds the route and the caller, and checks the permission. Every verb is behind this check. */
 static int gate(struct control *c, const struct request *r, struct arena *arena, const struct route **ret_route,
                 const char *args[static ROUTE_ARGS_MAX], struct caller *ret_caller, struct berth_err *err)
 {
@@ -278,7 +279,7 @@ static int gate(struct control *c, const struct request *r, struct arena *arena,
         *ret_route = route;
         return 0;
     }
-    /* Nothing is learnt about paths without a token. */
+    /* An unauthenticated caller gets 401 for every path, so the caller learns nothing about the paths. */
     int64_t now_ns = control_wall_ns(c), late_ns = route && route->flags & ROUTE_LATE ? LATE_NS : 0;
     bool current = r->peer && peer_current(c->state, r->peer, r->peer_serial, r->peer_until_ns, now_ns - late_ns);
     int rc = caller_find(c->state, r->token, current ? r->peer : NULL, now_ns, ret_caller, err);
@@ -298,10 +299,10 @@ static int gate(struct control *c, const struct request *r, struct arena *arena,
     return 0;
 }
 
-/* A request costs as many as its body has pieces of BODY_PIECE bytes, so that large documents come at a bounded rate.
- * Strangers share a bucket by address, and a small one: it also slows guessing. Users have one each, however many tokens
- * they have. Agents, by their certificates, health probes and pieces of a session are exempt; so are administrators, unless
- * berthd was started with a limit. */
+/* A request costs 1 and 1 more for each BODY_PIECE bytes of its body, which bounds the rate of large documents.
+ * Unauthenticated callers share a small bucket per address, which also slows token guessing. Each user has one bucket
+ * for all tokens. Exempt are agents (authenticated by certificate), health probes and the data of sessions;
+ * administrators too, unless berthd was started with a limit. */
 static int rate_limit(struct handling *h)
 {
     struct call *call = &h->call;
@@ -343,9 +344,9 @@ int control_admit(struct control *c, const struct request *r, struct control_adm
     return 0;
 }
 
-/* ---- the body ------------------------------------------------------------------------------------------------------ */
+/* ---- the body --------------------------------------------------------------------------------------------------- */
 
-/* The deepest nesting of brackets outside strings, so that nobody recurses further than that. */
+/* Returns the deepest nesting of brackets outside strings, so that the recursion of parsers is bounded. */
 static size_t nesting(const char *text, size_t len)
 {
     size_t depth = 0, deepest = 0;
@@ -386,7 +387,7 @@ static int parse_body(struct handling *h)
     return 0;
 }
 
-/* ---- running the verb ---------------------------------------------------------------------------------------------- */
+/* ---- running the verb ------------------------------------------------------------------------------------------- */
 
 static void attempt(struct handling *h);
 static void take_turn(struct handling *h);
@@ -411,7 +412,7 @@ static void committed(void *ctx, const struct store_result *result)
     turns_serve_soon(c->control);
     if (result->rc == -EAGAIN) {
         if (h->attempts < ATTEMPTS_MAX) {
-            attempt(h); /* on the newer state */
+            attempt(h); /* runs the verb again on the newer state */
             return;
         }
         (void)err_set(&c->err, EAGAIN, "others keep changing the same objects; try again");
@@ -462,11 +463,11 @@ static void submit(struct handling *h)
         c->answer.revision = state_revision(c->state);
         finish(h);
     } else {
-        fail(h, rc == -ENOBUFS ? -ENOSPC : rc); /* the queue is full: 503, not a conflict */
+        fail(h, rc == -ENOBUFS ? -ENOSPC : rc); /* a full queue of the store is 503, not a conflict */
     }
 }
 
-/* The revision of If-Match, applied by whichever object the path names first. */
+/* Parses the revision of If-Match, which applies to the first object that the path names. */
 static int expect_match(struct call *c)
 {
     int64_t revision;
@@ -487,7 +488,7 @@ static int expect_match(struct call *c)
     return 0;
 }
 
-/* Warnings rest on the moment of the request, so they are part of the answer that an idempotency key keeps. */
+/* Warnings depend on the time of the request, so the answer that an idempotency key keeps includes them. */
 static void show_warnings(struct call *c)
 {
     if (c->answer.warnings && json_is_object(c->answer.body))
@@ -510,7 +511,7 @@ static int run_verb(struct handling *h)
     }
     if (rc == 0)
         rc = c->route->run(c);
-    if (c->later) /* a forecast has the call now; the verb runs again when the forecast is there */
+    if (c->later) /* a forecast has the request; the verb runs again when the forecast is ready */
         return rc;
     if (rc == 0)
         rc = expect_match(c);
@@ -518,12 +519,12 @@ static int run_verb(struct handling *h)
         rc = cap_check(c);
     if (rc == 0)
         show_warnings(c);
-    if (rc == 0 && changes && !c->dry_run) /* also where there was nothing to do: by the next time there may be */
+    if (rc == 0 && changes && !c->dry_run) /* also for an empty change: a later retry might find something to change */
         reply_put(c);
     return rc;
 }
 
-/* Runs the verb on the present state, from a clean slate. */
+/* Resets the request and runs the verb on the present state. */
 static void attempt(struct handling *h)
 {
     struct call *c = &h->call;
@@ -537,7 +538,7 @@ static void attempt(struct handling *h)
     change_done(&c->change);
     change_init(&c->change, c->state, &c->arena);
     c->now_ns = control_now_ns(c->control);
-    /* Between attempts the caller may have lost its rights. */
+    /* The caller may have lost permissions since the previous attempt. */
     int rc = gate(c->control, c->request, &c->arena, &c->route, c->args, &c->caller, &c->err);
     if (rc == 0)
         rc = run_verb(h);
@@ -559,13 +560,13 @@ static void attempt(struct handling *h)
 
 void call_again(struct call *c)
 {
-    struct handling *h = (struct handling *)c; /* its first member */
+    struct handling *h = (struct handling *)c; /* `call` is the first member */
     assert(c->later);
     h->attempts = 0;
     attempt(h);
 }
 
-/* ---- beside the loop ---- */
+/* ---- verbs on a worker thread ----------------------------------------------------------------------------------- */
 
 static void run_beside(void *ctx)
 {
@@ -610,16 +611,16 @@ static int read_flags(struct handling *h)
     return 0;
 }
 
-/* ---- whose turn it is ---------------------------------------------------------------------------------------------- */
+/* ---- fair queue ------------------------------------------------------------------------------------------------- */
 
-/* Lists and dry runs cost much whatever the route is. */
+/* Lists and dry runs are heavy on every route. */
 static bool costs_much(const struct call *c)
 {
     bool lists = c->route->flags & ROUTE_STREAMS && !call_query(c, "watch");
     return c->dry_run || lists || c->route->flags & ROUTE_HEAVY;
 }
 
-/* Heavy requests of one user, and of one address, are few at a time. Agents and administrators are exempt. */
+/* Limits the concurrent heavy requests of one user and of one address. Agents and administrators are exempt. */
 static int heavy_begin(struct handling *h)
 {
     struct call *c = &h->call;
@@ -644,7 +645,7 @@ static void go(struct handling *h)
                            : parse_body(h);
     if (rc < 0)
         fail(h, rc);
-    else if (h->attempts) /* goes on with what it has begun */
+    else if (h->attempts) /* a partial verb continues from its progress */
         attempt(h);
     else if (call->route->flags & ROUTE_WAKES)
         scheduler_force(c->scheduler, planned, h);
@@ -659,7 +660,7 @@ static void entry_run(struct fair_entry *e)
     go((struct handling *)((char *)e - offsetof(struct handling, entry)));
 }
 
-/* Runs the request at once if nobody waits, or lets it wait for its turn. */
+/* Runs the request at once if no request waits, else queues the request. */
 static void take_turn(struct handling *h)
 {
     struct control *c = h->call.control;
@@ -673,7 +674,7 @@ static void take_turn(struct handling *h)
     }
 }
 
-/* The accounts that pay for the request: of the user or node, and of the address. */
+/* Takes references to the accounts that are charged for the request: one of the user or node, one of the address. */
 static void accounts_join(struct handling *h)
 {
     struct call *call = &h->call;
@@ -704,7 +705,7 @@ void control_handle(struct control *c, const struct request *request, control_an
 
     int rc = gate(c, &h->request, &call->arena, &call->route, call->args, &call->caller, &call->err);
     accounts_join(h);
-    int limited = rate_limit(h); /* whatever comes of it */
+    int limited = rate_limit(h); /* charged even if `gate` failed */
     rc = limited < 0 ? limited : rc;
     if (rc == 0 && c->stopping)
         rc = err_set(&call->err, ENOSPC, "berthd is stopping; try again soon");

@@ -1,4 +1,4 @@
-/* handle_test.c - how many requests one caller may make, and when they run. */
+/* handle_test.c - rate limits of callers, and the order in which their requests run. */
 #include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
@@ -24,7 +24,7 @@ static int close_kit(void **state)
     return 0;
 }
 
-/* The first of so many requests that is refused; 0: none. */
+/* Returns the number of the first of `count` requests that is refused; 0: none. */
 static int first_refused(struct kit *k, const char *who, const char *url, int count)
 {
     for (int i = 1; i <= count; i++)
@@ -36,23 +36,23 @@ static int first_refused(struct kit *k, const char *who, const char *url, int co
 static void requests_of_a_user_are_limited_by_default(void **state)
 {
     struct kit *k = *state;
-    assert_int_equal(first_refused(k, ALICE, "/v1/whoami", 3000), 2001); /* ten seconds' worth at once */
+    assert_int_equal(first_refused(k, ALICE, "/v1/whoami", 3000), 2001); /* the bucket holds ten seconds' worth */
     SAYS(k, "200 a second");
-    assert_int_equal(first_refused(k, BOB, "/v1/whoami", 100), 0); /* one user does not use up another's */
+    assert_int_equal(first_refused(k, BOB, "/v1/whoami", 100), 0); /* users do not share a bucket */
     k->steady_ns += 1000000000;
     assert_int_equal(first_refused(k, ALICE, "/v1/whoami", 300), 201);
     assert_int_equal(first_refused(k, ADMIN, "/v1/whoami", 3000), 0);
     assert_int_equal(first_refused(k, "node:n1", "/v1/nodes/n1/config", 3000), 0);
-    assert_int_equal(first_refused(k, "", "/v1/whoami", 3000), 501); /* of one address, without a token */
-    assert_int_equal(first_refused(k, "", "/readyz", 3000), 0);      /* health probes are answered nevertheless */
+    assert_int_equal(first_refused(k, "", "/v1/whoami", 3000), 501); /* unauthenticated requests of one address */
+    assert_int_equal(first_refused(k, "", "/readyz", 3000), 0);      /* health probes are exempt */
     assert_int_equal(first_refused(k, "", "/healthz", 3000), 0);
     CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{requests_per_s: 0}");
     assert_int_equal(first_refused(k, ALICE, "/v1/whoami", 3000), 0);
 }
 
-/* ---- turns --------------------------------------------------------------------------------------------------------- */
+/* ---- fair queue ------------------------------------------------------------------------------------------------- */
 
-/* A request that is under way, and the place in which it was answered. */
+/* A running request; `place` is its position in the order of answers. */
 struct asked {
     struct bench *bench;
     int status, place;
@@ -85,7 +85,7 @@ static void ask(struct bench *b, struct asked *a, const char *who, const char *p
     control_handle(b->k->control, &request, asked_answered, a);
 }
 
-/* Time passes only while requests run: each look at the clock takes a millisecond. */
+/* A clock that advances by a millisecond with each reading, so time passes only while requests run. */
 static int64_t ticking(void *ctx)
 {
     return ((struct kit *)ctx)->steady_ns += 1000000;
@@ -112,7 +112,7 @@ static void a_user_waits_for_one_request_of_another(void **state)
     ask(&b, &alice, ALICE, "/v1/whoami");
     int refused = 0, served_before = 0, serves = 0;
     for (; fair_queue_waiting(k->control->requests); serves++) {
-        assert_true(serves_wanted > serves); /* each slice asks for the next */
+        assert_true(serves_wanted > serves); /* each slice requests the next one */
         control_serve(k->control);
     }
     assert_true(serves > 1);
@@ -121,12 +121,13 @@ static void a_user_waits_for_one_request_of_another(void **state)
         served_before += lists[i].status == 200 && lists[i].place < alice.place;
     }
     assert_int_equal(alice.status, 200);
-    assert_in_range(refused, LISTS - 24, LISTS - 16); /* 16 at a time, and those that were over meanwhile */
+    /* 16 at a time, plus requests that took the place of finished ones */
+    assert_in_range(refused, LISTS - 24, LISTS - 16);
     assert_true(served_before <= 5);
     k->control->env.steady_ns = kit_steady;
 }
 
-/* A list is made in steps, between which others have their turn. */
+/* A large list is made in steps, and other accounts have their turns in between. */
 static void a_large_list_is_made_in_steps(void **state)
 {
     enum { JOBS = 8, VALUE_BYTES = 3900, VALUES = 25 };
@@ -146,7 +147,7 @@ static void a_large_list_is_made_in_steps(void **state)
     serves_wanted = 0;
     k->control->env.serve_soon = serve_soon;
     ask(&b, &list, BOB, "/v1/jobs");
-    assert_int_equal(list.status, 0); /* a step of it is done */
+    assert_int_equal(list.status, 0); /* only its first step has run */
     ask(&b, &alice, ALICE, "/v1/whoami");
     while (fair_queue_waiting(k->control->requests))
         control_serve(k->control);

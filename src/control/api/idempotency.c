@@ -14,14 +14,15 @@
 
 enum { KEY_HASH_LEN = 16, BODY_HASH_LEN = 32, DELETES_MAX = 512, SECOND = 1000000000 };
 
-/* "USER" or, of an agent, "node:ID", which is no user's name. */
+/* Returns the owner of a key: "USER" or, for an agent, "node:ID", which cannot be a user name. */
 static const char *holder_of(const struct caller *c, char buf[static OBJECT_KEY_MAX])
 {
     (void)snprintf(buf, OBJECT_KEY_MAX, "%s%s", c->user[0] ? "" : "node:", c->user[0] ? c->user : c->node);
     return buf;
 }
 
-/* The revision that made the user or node: another one of the same name is somebody else. 0: gone. */
+/* Returns the revision that created the user or node, which tells it from a later one with the same name. 0:
+ * deleted. */
 static uint64_t holder_born(const struct state *s, const char *holder)
 {
     bool node = strncmp(holder, "node:", 5) == 0;
@@ -43,12 +44,12 @@ static const char *reply_id(const struct call *c, char buf[static OBJECT_KEY_MAX
 
 static void hash_add(crypto_generichash_state *h, const char *text, size_t len)
 {
-    uint64_t length = len; /* before the bytes, so that no two lists of parts look alike */
+    uint64_t length = len; /* hashed before the bytes, so that different lists of parts cannot give the same input */
     (void)crypto_generichash_update(h, (const unsigned char *)&length, sizeof length);
     (void)crypto_generichash_update(h, (const unsigned char *)text, len);
 }
 
-/* Of all that the request asks: method, path, those parts of the query that the route takes, body. */
+/* Hashes the whole request: method, path, the query parameters that the route accepts, and body. */
 static const char *request_hash(const struct call *c, char ret[static 2 * BODY_HASH_LEN + 1])
 {
     crypto_generichash_state h;
@@ -86,14 +87,14 @@ static int key_check(const char *key, struct berth_err *err)
     return err_set(err, EINVAL, "Idempotency-Key: expected 1 to %d printable ASCII characters", REPLY_KEY_MAX);
 }
 
-/* ---- those of one user ---------------------------------------------------------------------------------------------- */
+/* ---- replies of one user ---------------------------------------------------------------------------------------- */
 
 struct replies {
     const struct object *const *at;
     size_t len;
 };
 
-/* The first whose id is not below the text. */
+/* Returns the first position whose id is not below `text`. */
 static size_t place_of(const struct replies *all, const char *text)
 {
     size_t low = 0, high = all->len;
@@ -120,11 +121,11 @@ static struct replies replies_of(const struct state *s, const char *holder)
     struct replies all = replies_all(s);
     (void)snprintf(text, sizeof text, "%s/", holder);
     size_t from = place_of(&all, text);
-    text[strlen(text) - 1] = '/' + 1; /* past every id that starts with "HOLDER/" */
+    text[strlen(text) - 1] = '/' + 1; /* greater than every id that starts with "HOLDER/" */
     return (struct replies){all.at + from, place_of(&all, text) - from};
 }
 
-/* ---- finding and keeping -------------------------------------------------------------------------------------------- */
+/* ---- lookup and storage ----------------------------------------------------------------------------------------- */
 
 static bool is_alive(const struct state *s, const json_t *doc, const char *holder, int64_t now_ns)
 {
@@ -166,8 +167,8 @@ static int by_age(const void *a, const void *b)
     return (x->revision > y->revision) - (x->revision < y->revision);
 }
 
-/* Deletes the `n` oldest of a user's. Rests on nothing: requests in flight together may all want to delete the same ones,
- * and none shall fail for it. */
+/* Deletes the `n` oldest replies of a user, without guards: concurrent requests may delete the same replies, and none
+ * of them may fail for it. */
 static void delete_oldest(struct change *c, struct replies of, size_t n)
 {
     const struct object **sorted = arena_dup(c->arena, of.at, of.len * sizeof *of.at);
@@ -180,8 +181,8 @@ static void delete_oldest(struct change *c, struct replies of, size_t n)
     }
 }
 
-/* The oldest are found by looking at all, so this is done once in sixteen times, and then for many: when the key's hash
- * begins with 0. */
+/* Finding the oldest replies examines all of them. Therefore this deletes many at once, and only when the key's hash
+ * begins with 0 (one request in sixteen). */
 static void make_room(struct call *c, const char *id)
 {
     char holder[OBJECT_KEY_MAX];
@@ -195,7 +196,9 @@ void reply_put(struct call *c)
 {
     char id[OBJECT_KEY_MAX], holder[OBJECT_KEY_MAX], hash[2 * BODY_HASH_LEN + 1], when[TIMESTAMP_MAX];
     if (!c->request->idempotency_key || json_object_get(c->answer.body, "token"))
-        return; /* a route that answers with a token refuses the key; should one not, better twice than kept */
+        /* a route that answers with a token rejects keys; if one did not, a repeated change is better than a stored
+         * secret */
+        return;
     int64_t expires_ns = c->now_ns + (int64_t)REPLY_AGE_S_MAX * SECOND;
     json_t *doc =
         json_pack("{s:s, s:s, s:i, s:s, s:I}", "key", c->request->idempotency_key, "body_hash", request_hash(c, hash),
@@ -208,9 +211,9 @@ void reply_put(struct call *c)
     make_room(c, id);
 }
 
-/* ---- forgetting ----------------------------------------------------------------------------------------------------- */
+/* ---- expiry ----------------------------------------------------------------------------------------------------- */
 
-/* The oldest of all, at most REPLY_LOOKS, in order: they are the first to expire. */
+/* Collects the REPLY_LOOKS oldest replies of all users, oldest first, which is the order of expiry. */
 static size_t oldest(struct replies all, const struct object *ret[static REPLY_LOOKS])
 {
     size_t len = 0;

@@ -1,12 +1,12 @@
-/* idempotency.h - a request with an idempotency key happens once: its answer is kept and given again.
+/* idempotency.h - runs a request with an idempotency key only once: keeps the answer and repeats it.
  *
  * The answer is a document (KIND_REPLY, id USER/HASH-OF-KEY) written by the same transaction as the change itself, so
- * either both are durable or neither. Of two requests at the same time with the same key one meets a conflict, is run
- * again, and then finds the answer. Only success is kept: what was refused changed nothing and may be tried again.
+ * either both are durable or neither. Of two concurrent requests with the same key, one meets a conflict, runs again,
+ * and then finds the answer. Only successful answers are kept: a rejected request changed nothing and may be retried.
  *
- * For control.c: reply_find before the verb, at each attempt; reply_put after it, unless it is a dry run; reply_expire now
- * and then. A key is the caller's own (a user's, or an agent's) and no secret. An answer with a secret is never kept:
- * routes that answer with a token refuse a key.
+ * Used by handle.c: reply_find before the verb, at each attempt; reply_put after the verb, unless it is a dry run. The
+ * daemon calls reply_expire now and then. A key belongs to one caller (a user or an agent) and is no secret. An answer
+ * with a secret is never kept: routes that answer with a token reject a key.
  */
 #pragma once
 
@@ -14,27 +14,29 @@
 
 enum {
     REPLY_KEY_MAX = 128,         /* characters, printable ASCII */
-    REPLY_AGE_S_MAX = 24 * 3600, /* then it may be forgotten */
-    REPLY_USER_MAX = 10000,      /* kept for one user, or a few hundred more; the oldest leave */
-    REPLY_ALL_MAX = 200000,      /* kept at all; beyond it, and beyond twice a user's, new keys are refused */
-    REPLY_LOOKS = 1000,          /* replies one sweep looks into */
+    REPLY_AGE_S_MAX = 24 * 3600, /* lifetime; then the answer may be deleted */
+    REPLY_USER_MAX = 10000,      /* answers per user, soft (a few hundred more may exist); the oldest are deleted */
+    /* answers of all users; beyond this, or beyond twice REPLY_USER_MAX, new keys are rejected */
+    REPLY_ALL_MAX = 200000,
+    REPLY_LOOKS = 1000, /* replies that one sweep examines */
 };
 
 struct reply {
     int status;
-    json_t *body;      /* owned; NULL: none. As the verb made it: without what the commit adds */
+    json_t *body;      /* owned; NULL: none. As the verb made it, without the keys that the commit adds */
     uint64_t revision; /* of the commit */
 };
 
-/* 0: the request has no key, or one that is new; 1: it was answered before, with *ret. Else with c->err: -EINVAL for a key
- * that is none, -EEXIST (409) when the key came with another method, path, query or body, -EDQUOT when too many are kept. */
+/* Returns 0 if the request has no key or a new key, and 1 with *ret if the request was answered before. Otherwise sets
+ * c->err: -EINVAL for an invalid key, -EEXIST (409) if the key came with another method, path, query or body, -EDQUOT
+ * if too many answers are kept. */
 int reply_find(struct call *c, struct reply *ret);
-/* Adds the answer to the call's change, and now and then takes away the oldest of a user that has too many. Nothing without
- * a key. */
+/* Adds the answer to the request's change, and now and then deletes the oldest answers of a user with too many. Does
+ * nothing without a key. */
 void reply_put(struct call *c);
 
-/* Deletes, through the change, replies that are too old or of users that are gone: of the REPLY_LOOKS oldest. Returns how
- * many. O(all replies). */
+/* Deletes, through the change, expired replies and replies of deleted users, among the REPLY_LOOKS oldest. Returns the
+ * number of deleted replies. O(all replies). */
 size_t reply_expire(struct change *c, int64_t now_ns);
-/* Deletes those of one user, up to `max`; when the user is gone what is left is nobody's, and goes by itself. */
+/* Deletes up to `max` replies of one user. Replies that are left after the user is deleted expire by themselves. */
 size_t reply_forget(struct change *c, const char *user, size_t max);

@@ -17,12 +17,12 @@
 enum { SECOND = 1000000000 };
 static const int64_t day_ns = (int64_t)REPLY_AGE_S_MAX * SECOND, start_ns = (int64_t)1000000 * SECOND;
 
-/* One request: a route, what came, and what the verb answers. */
+/* One request: its route, its content, and the answer of its verb. */
 struct ask {
     struct request request;
     struct route route;
     struct call call;
-    const char *force; /* of the query */
+    const char *force; /* query parameter */
 };
 
 static const char *ask_query(const void *from, const char *name)
@@ -61,13 +61,13 @@ static void ask_end(struct ask *a)
     arena_done(&a->call.arena);
 }
 
-/* What control.c and the store would do: every item of the change becomes durable. */
+/* Applies every item of the change to the state, as handle.c and the store do. */
 static void change_land(struct world *w, const struct change *c)
 {
     for (size_t i = 0; i < c->items.len; i++) {
         const struct change_item *item = &c->items.at[i];
         const struct object *o = state_find(w->state, item->kind, item->id);
-        assert_int_equal(item->revision, o ? o->revision : 0); /* its guard holds */
+        assert_int_equal(item->revision, o ? o->revision : 0); /* the guard of the item holds */
         if (!item->write)
             continue;
         if (!item->doc) {
@@ -130,9 +130,9 @@ static void the_first_answer_again(void **state)
     assert_int_equal(found(&w, "ann", "k 1", "{} ", start_ns + 1), -EEXIST);
     assert_int_equal(found(&w, "ann", "k 1", NULL, start_ns + 1), -EEXIST);
     assert_int_equal(found(&w, "ann", "k 2", "{}", start_ns + 1), 0);
-    assert_int_equal(found(&w, "bob", "k 1", "{}", start_ns + 1), 0); /* keys are the caller's own */
+    assert_int_equal(found(&w, "bob", "k 1", "{}", start_ns + 1), 0); /* each caller has its own keys */
     assert_int_equal(found(&w, "ann", NULL, "{}", start_ns + 1), 0);
-    assert_int_equal(found(&w, "ann", "k 1", "{}", start_ns + day_ns), 0); /* a day later it is a new one */
+    assert_int_equal(found(&w, "ann", "k 1", "{}", start_ns + day_ns), 0); /* expired after a day */
     answered(&w, "ann", "k 1", "{\"x\":1}", start_ns + day_ns);
     assert_int_equal(found(&w, "ann", "k 1", "{\"x\":1}", start_ns + day_ns), 1);
     world_done(&w);
@@ -156,10 +156,10 @@ static void all_of_the_request_counts(void **state)
     a.request.method = "POST";
     a.force = "true";
     assert_int_equal(reply_find(&a.call, &reply), -EEXIST);
-    a.route.query = NULL; /* what the route does not take is not asked for */
+    a.route.query = NULL; /* a parameter that the route does not accept is ignored */
     assert_int_equal(reply_find(&a.call, &reply), 1);
     json_decref(reply.body);
-    /* No two lists of parts look alike. */
+    /* Different lists of parts have different hashes. */
     a.request.path = "/v1/jobs{}";
     a.request.body_len = 0;
     assert_int_equal(reply_find(&a.call, &reply), -EEXIST);
@@ -184,7 +184,7 @@ static void keys_that_are_none(void **state)
     assert_int_equal(found(&w, "ann", "a\tb", "", start_ns), -EINVAL);
     assert_int_equal(found(&w, "ann", "a\x7f", "", start_ns), -EINVAL);
     assert_int_equal(found(&w, "ann", "\xc3\xa4", "", start_ns), -EINVAL);
-    assert_int_equal(found(&w, "ann", "../../x", "", start_ns), 0); /* only its hash makes the id */
+    assert_int_equal(found(&w, "ann", "../../x", "", start_ns), 0); /* the id contains only the hash of the key */
     answered(&w, "ann", "../../x", "", start_ns);
     world_done(&w);
 }
@@ -210,7 +210,7 @@ static void agents_and_namesakes(void **state)
 
     world_drop(&w, KIND_USER, "ann");
     world_put(&w, KIND_USER, "ann", "{\"v\":1,\"id\":\"ann\",\"role\":\"user\"}");
-    assert_int_equal(found(&w, "ann", "k", "", start_ns), 0); /* another person of that name */
+    assert_int_equal(found(&w, "ann", "k", "", start_ns), 0); /* a new user of the same name */
     world_done(&w);
 }
 
@@ -263,12 +263,12 @@ static void old_ones_leave(void **state)
         answered(&w, i % 2 ? "ann" : "bob", key, "", i < MANY / 2 ? start_ns : start_ns + day_ns / 2);
     }
     assert_int_equal(sweep(&w, start_ns + day_ns - 1), 0);
-    assert_int_equal(sweep(&w, start_ns + day_ns), REPLY_LOOKS); /* one sweep has a bound */
+    assert_int_equal(sweep(&w, start_ns + day_ns), REPLY_LOOKS); /* one sweep is bounded */
     assert_int_equal(sweep(&w, start_ns + day_ns), MANY / 2 - REPLY_LOOKS);
     assert_int_equal(sweep(&w, start_ns + day_ns), 0);
     assert_int_equal(kept(&w), MANY - MANY / 2);
     world_drop(&w, KIND_USER, "bob");
-    assert_int_equal(sweep(&w, start_ns + day_ns), REPLY_LOOKS / 2); /* of the oldest, half were bob's */
+    assert_int_equal(sweep(&w, start_ns + day_ns), REPLY_LOOKS / 2); /* half of the oldest replies belong to bob */
     while (sweep(&w, start_ns + day_ns))
         ;
     for (int i = MANY / 2; i < MANY; i++) {
@@ -294,7 +294,7 @@ static void one_user_keeps_so_many(void **state)
         assert_true(kept(&w) <= REPLY_USER_MAX + 1 + 300);
     }
     assert_true(kept(&w) >= REPLY_USER_MAX);
-    bool left = true; /* the oldest have, and no others */
+    bool left = true; /* the oldest replies are deleted, and no others */
     for (int i = 0; i < MANY; i++) {
         (void)snprintf(key, sizeof key, "key-%d", i);
         bool here = found(&w, "ann", key, "", start_ns) == 1;
@@ -319,7 +319,7 @@ static void one_user_keeps_so_many(void **state)
     world_done(&w);
 }
 
-/* Should room not be made in time, what is new is refused and what is known is still answered. */
+/* With too many replies, new keys are rejected and known keys are still answered. */
 static void beyond_the_bound(void **state)
 {
     (void)state;

@@ -1,13 +1,12 @@
-/* kit_test.h - for tests: a whole control over a store in memory, with a clock that stands still, called as berthd
- * calls it.
+/* kit_test.h - test helper: a whole control over a store in memory, with a manual clock, called as berthd calls it.
  *
  *     struct kit k;
  *     kit_open(&k);
  *     kit_call(&k, "user:alice", "POST", "/v1/jobs", "{name: a}");     the body is YAML, so that rows stay short
  *     assert_int_equal(k.status, 201);
  *
- * Who is calling is named as a client certificate does, "user:ID" or "node:ID"; "" is nobody. Nothing is planned unless
- * kit_plan is called.
+ * The caller is named as in a client certificate, "user:ID" or "node:ID"; "" is an unauthenticated caller. No plan is
+ * made unless kit_plan is called.
  */
 #pragma once
 
@@ -34,21 +33,21 @@ struct kit {
     struct store *store;
     struct control *control;
     int64_t now_ns, steady_ns;
-    int64_t jumped_ns; /* of now_ns: what did not pass, but the wall clock jumped */
+    int64_t jumped_ns; /* sum of the jumps of the wall clock, included in now_ns */
     uint64_t random;
-    const char *if_match, *key; /* of the next call */
-    const char *serial;         /* of the caller's certificate; NULL: it never ends */
-    int64_t until_ns;           /* when that one ends */
-    bool other_key;             /* the next daemon has another key for secrets */
-    int64_t lease_ns;           /* option of the next daemon; 0: as the settings say */
-    const char *journal_dir;    /* of the next daemon; NULL: none */
+    const char *if_match, *key; /* headers of the next request */
+    const char *serial;         /* serial number of the caller's certificate; NULL: never expires */
+    int64_t until_ns;           /* expiry of that certificate */
+    bool other_key;             /* the next daemon has a different key for secrets */
+    int64_t lease_ns;           /* option of the next daemon; 0: from the settings */
+    const char *journal_dir;    /* option of the next daemon; NULL: none */
 
     bool answered;
     int status;
     json_t *body; /* of the last answer; NULL: none */
     uint64_t revision;
     bool streamed;
-    char text[64 * 1024]; /* the same, for messages */
+    char text[64 * 1024]; /* `body` as text, for messages */
 };
 
 static inline int64_t kit_clock(void *ctx)
@@ -56,7 +55,7 @@ static inline int64_t kit_clock(void *ctx)
     return ((struct kit *)ctx)->now_ns;
 }
 
-/* Time that passes for the control: tests set it by now_ns. */
+/* Boot time of the control: now_ns without the jumps of the wall clock. */
 static inline int64_t kit_boot(void *ctx)
 {
     return ((struct kit *)ctx)->now_ns - ((struct kit *)ctx)->jumped_ns;
@@ -117,18 +116,18 @@ static inline void kit_done(struct kit *k)
     json_decref(k->body);
 }
 
-/* The daemon is killed and started again on what is durable. */
+/* Kills the daemon and starts a new one on the durable data. */
 static inline void kit_restart(struct kit *k)
 {
     struct store *left = store_memory_crash(k->store);
-    control_quiesce(k->control); /* what it does now nobody will see */
+    control_quiesce(k->control); /* writes to the old store, which is discarded */
     control_free(k->control);
     store_close(k->store);
     k->store = left;
     kit_start(k);
 }
 
-/* ---- one call ---------------------------------------------------------------------------------------------------- */
+/* ---- one request ------------------------------------------------------------------------------------------------ */
 
 struct kit_query {
     char text[512]; /* "a=1&b=2" with NULs instead of '&' and '=' */
@@ -160,7 +159,7 @@ static inline void kit_answered(void *ctx, struct answer *answer)
     k->text[len < sizeof k->text ? len : sizeof k->text - 1] = 0;
 }
 
-/* Sends the request; *ret_body and the query must live until it is answered. */
+/* Sends the request; the query must live until the answer. */
 static inline void kit_send(struct kit *k, const char *who, const char *method, const char *path,
                             const struct kit_query *query, const char *body)
 {
@@ -185,7 +184,7 @@ static inline void kit_send(struct kit *k, const char *who, const char *method, 
     control_handle(k->control, &request, kit_answered, k);
 }
 
-/* Of a path with its query. `yaml` NULL: no body. Returns the status. */
+/* Sends a request for a path with a query and waits for the answer. `yaml` NULL: no body. Returns the status. */
 static inline int kit_call(struct kit *k, const char *who, const char *method, const char *url, const char *yaml)
 {
     struct kit_query query = {0};
@@ -212,7 +211,7 @@ static inline int kit_call(struct kit *k, const char *who, const char *method, c
     return k->status;
 }
 
-/* The same, of which the status is known. */
+/* The same with an expected status. */
 #define CALL(k, want, who, method, url, yaml)                                                                          \
     do {                                                                                                               \
         int status_ = kit_call(k, who, method, url, yaml);                                                             \
@@ -228,11 +227,11 @@ static inline void kit_open(struct kit *k)
     kit_start(k);
     if (control_init(k->control, token, &err) < 0)
         fail_msg("%s", err.text);
-    /* Most worlds here have work and nodes of the fewest words; defaults have tests of their own. */
+    /* Most tests use minimal work and nodes; defaults have tests of their own. */
     CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{default_requests: '', memory_limit: none}");
 }
 
-/* A member of the last answer by its path, "status.instances.0.node"; NULL: none. */
+/* Returns a member of the last answer by its path, "status/instances/0/node"; NULL: none. */
 static inline const json_t *kit_at(const struct kit *k, const char *path)
 {
     char part[128];
@@ -258,14 +257,14 @@ static inline int64_t kit_number(const struct kit *k, const char *path)
     return json_is_integer(number) ? json_integer_value(number) : INT64_MIN;
 }
 
-/* Does the last answer's error say this? */
+/* Checks that the last answer contains these words. */
 #define SAYS(k, words)                                                                                                 \
     do {                                                                                                               \
         if (!strstr((k)->text, words))                                                                                 \
             fail_msg("expected \"%s\": %s", words, (k)->text);                                                         \
     } while (0)
 
-/* Lets time pass, and the loop plan and commit what there is to do. */
+/* Advances time, and lets the loop plan and commit until nothing is left to do. */
 static inline void kit_plan(struct kit *k)
 {
     for (int i = 0; i < 20; i++) {
@@ -290,7 +289,7 @@ static inline void kit_written(void *ctx, const struct store_result *result)
     *(int *)ctx = result->rc;
 }
 
-/* Writes a document as the daemon itself would, past the API. */
+/* Writes a document directly to the store, as the daemon does, without the API. */
 static inline void kit_put(struct kit *k, enum kind kind, const char *id, const char *yaml)
 {
     char key[OBJECT_KEY_MAX];
@@ -319,7 +318,7 @@ static inline void kit_unheard(void *ctx, const struct store_result *result)
     (void)result;
 }
 
-/* The store takes no more until it is pumped. */
+/* Fills the queue of the store, which then rejects transactions until it is pumped. */
 static inline void kit_queue_fill(struct kit *k)
 {
     static const char note[] = "{\"j\":2,\"kind\":\"t\",\"at\":1,\"changes\":[]}";
@@ -330,7 +329,8 @@ static inline void kit_queue_fill(struct kit *k)
         continue;
 }
 
-/* Users alice and carol of the group red, bob of blue; all of the role user, but carol is a manager. */
+/* Adds the users alice and carol of the group red and bob of the group blue; carol has the role manager, the others
+ * user. */
 static inline void kit_people(struct kit *k)
 {
     CALL(k, 201, ADMIN, "POST", "/v1/groups", "{id: red}");

@@ -1,4 +1,4 @@
-/* openapi.c - routes as paths and operations. */
+/* openapi.c - writes routes as OpenAPI paths and operations. */
 #include "control/api/openapi.h"
 
 #include <ctype.h>
@@ -24,7 +24,7 @@ static const struct {
     {503, "unavailable",     "The store cannot write, or too much is waiting; nothing was changed."   },
 };
 
-/* Can this route answer with this status? */
+/* Tells whether this route can answer with this status. */
 static bool error_applies(const struct route *r, int status)
 {
     switch (status) {
@@ -39,7 +39,7 @@ static bool error_applies(const struct route *r, int status)
     }
 }
 
-/* ---- parameters ----------------------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------------------------- */
 
 static void parameter_write(struct out *o, const char *name, size_t len, const char *in, const char *type,
                             const char *about)
@@ -110,9 +110,9 @@ static void parameters_write(struct out *o, const struct route *r)
     out_close(o, ']');
 }
 
-/* ---- bodies --------------------------------------------------------------------------------------------------------- */
+/* ---- bodies ----------------------------------------------------------------------------------------------------- */
 
-/* The kind whose collection (or, with *ret_one, member) a path is; KINDS: of none. */
+/* Returns the kind whose collection (or, with *ret_one, member) the path is; KINDS: no kind. */
 static enum kind path_kind(const char *path, bool *ret_one)
 {
     char word[64];
@@ -228,9 +228,9 @@ static void responses_write(struct out *o, const struct route *r, const struct c
     out_close(o, '}');
 }
 
-/* ---- operations ----------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------------------------- */
 
-/* "get_v1_jobs_id". */
+/* Appends an id such as "get_v1_jobs_id". */
 static void operation_id(struct str *to, const struct route *r)
 {
     for (const char *p = r->method; *p; p++)
@@ -284,7 +284,7 @@ static bool path_before(size_t table, size_t row)
     return false;
 }
 
-/* All methods of one path stand together, whichever tables they come from. */
+/* Writes all methods of one path together, from every table that contains the path. */
 static void path_write(struct out *o, const char *path, const struct components *c)
 {
     out_open(o, path, '{');

@@ -1,4 +1,4 @@
-/* openapi_schema.c - what a key's value looks like, told from the form that its table gives to people. */
+/* openapi_schema.c - derives the JSON schema of a key's value from the `form` text of its table. */
 #include "control/api/openapi_schema.h"
 
 #include <ctype.h>
@@ -37,9 +37,9 @@ static const struct {
     {KIND_OPTASK,   optask_tables  },
 };
 
-/* ---- which there are ------------------------------------------------------------------------------------------------ */
+/* ---- collecting components -------------------------------------------------------------------------------------- */
 
-/* "instance reported" becomes "instance-reported", as in the links of the reference. */
+/* Converts "instance reported" to "instance-reported", as in the links of the API reference. */
 static char *slug(const char *name)
 {
     CLEANUP(str) struct str text = {0};
@@ -74,13 +74,13 @@ const char *component_of_kind(const struct components *c, enum kind kind)
 {
     for (size_t i = 0; i < sizeof kind_tables / sizeof *kind_tables; i++)
         if (kind_tables[i].kind == kind)
-            return c->at.at[i].name; /* collected first, in this order */
+            return c->at.at[i].name; /* kind tables are collected first, in this order */
     return NULL;
 }
 
 static void collect_table(struct components *c, const struct key_table *table);
 
-/* The objects that stand in this one's lists. */
+/* Collects the objects nested in the lists of this table. */
 static void collect_nested(struct components *c, const struct key_table *table)
 {
     for (size_t i = 0; i < table->len; i++)
@@ -132,7 +132,7 @@ void components_done(struct components *c)
     vec_done(&c->at);
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------- */
+/* ---- values ----------------------------------------------------------------------------------------------------- */
 
 void ref_write(struct out *o, const char *key, const char *component)
 {
@@ -144,7 +144,7 @@ void ref_write(struct out *o, const char *key, const char *component)
     out_close(o, '}');
 }
 
-/* Text as well as a number: "1.5", 1.5; "2026-03-01T12:00:00Z", 1772366400. */
+/* A text or a number: "1.5", 1.5; "2026-03-01T12:00:00Z", 1772366400. */
 static void either_write(struct out *o)
 {
     out_open(o, "anyOf", '[');
@@ -159,7 +159,7 @@ static void either_write(struct out *o)
 
 static void any_write(struct out *o)
 {
-    (void)o; /* {} is every value */
+    (void)o; /* the schema {} accepts every value */
 }
 
 static void text_write(struct out *o)
@@ -187,10 +187,10 @@ static void object_write(struct out *o)
     out_text(o, "type", "object");
 }
 
-/* Forms by their beginning; the first that fits. `item`: of a list's items, or an object's values. */
+/* Forms by their first words; the first match applies. `item`: schema of a list's items, or of an object's values. */
 static const struct {
     const char *form;
-    bool whole; /* not only its beginning */
+    bool whole; /* matches the whole form, not only its beginning */
     const char *type;
     void (*item)(struct out *o);
 } forms[] = {
@@ -220,7 +220,7 @@ static const struct {
     {"{",                   false, "object", any_write   },
 };
 
-/* "`tcp`, `udp` or `sctp`". */
+/* Writes the words of a form such as "`tcp`, `udp` or `sctp`". */
 static void words_write(struct out *o, const char *form)
 {
     out_text(o, "type", "string");
@@ -234,7 +234,7 @@ static void words_write(struct out *o, const char *form)
     out_close(o, ']');
 }
 
-/* "1 to 65535", "0.001 to 1". */
+/* Writes the bounds of a form such as "1 to 65535" or "0.001 to 1". */
 static bool range_write(struct out *o, const char *form)
 {
     char low[24], high[24];
@@ -250,7 +250,7 @@ static bool range_write(struct out *o, const char *form)
     return true;
 }
 
-/* The component that "list of [taint](#taint)" speaks of; NULL: none. */
+/* Returns the component that a form such as "list of [taint](#taint)" links to; NULL: none. */
 static const char *link_component(const struct components *c, const struct key *key)
 {
     if (key->read == objects_read && key->arg)
@@ -300,7 +300,7 @@ static void key_write(struct out *o, const struct components *c, const struct ke
     out_close(o, '}');
 }
 
-/* ---- objects -------------------------------------------------------------------------------------------------------- */
+/* ---- objects ---------------------------------------------------------------------------------------------------- */
 
 static bool key_before(const struct key_table *const *tables, size_t table, size_t row)
 {

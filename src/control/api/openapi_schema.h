@@ -1,4 +1,4 @@
-/* openapi_schema.h - key tables as schemas. Internal to openapi*.c.
+/* openapi_schema.h - converts key tables to JSON schemas. Internal to openapi*.c.
  *
  * To add a form of value: a row in forms[] (openapi_schema.c).
  */
@@ -9,7 +9,7 @@
 #include "control/watch/derived_out.h"
 #include "wire/text/keys.h"
 
-/* A schema under components: of a kind, or of an object within one. */
+/* A schema under "components": of a kind, or of an object nested in a kind. */
 struct component {
     char *name;
     const struct key_table *const *tables; /* ends with NULL; NULL: `table` alone */
@@ -20,13 +20,13 @@ struct components {
     VEC(struct component) at;
 };
 
-/* Every kind with a collection, the report, the routes' own bodies, and all that they are made of. */
+/* Collects every kind with a collection, the report, the bodies of the routes, and all objects nested in these. */
 void components_collect(struct components *c);
 void components_done(struct components *c);
-/* NULL: it has none. */
+/* Returns the name of the component; NULL: none. */
 const char *component_of_table(const struct components *c, const struct key_table *table);
 const char *component_of_kind(const struct components *c, enum kind kind);
 
-/* {"$ref": ...} to a component. */
+/* Writes {"$ref": ...} to a component. */
 void ref_write(struct out *o, const char *key, const char *component);
 void components_write(struct out *o, const struct components *c);

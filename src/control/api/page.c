@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { NUMBER_BYTES = 12, WORD_BYTES = 5, QUOTES_BYTES = 3 }; /* with the comma or colon that follows */
+enum { NUMBER_BYTES = 12, WORD_BYTES = 5, QUOTES_BYTES = 3 }; /* including the comma or colon that follows */
 
 static size_t object_text_bytes(const json_t *value)
 {

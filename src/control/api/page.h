@@ -1,7 +1,8 @@
 /* page.h - bounds one page of a list in bytes, so that no answer is larger than about PAGE_BYTES_MAX.
  *
- * A page counts the bytes of its items as text. An item that does not fit is left for the next page; the first item always
- * fits, so a reader that follows `continue` reaches the end. Items are objects whose size is bounded when they are stored.
+ * A page counts the bytes of its items as JSON text. An item that does not fit goes to the next page. The first item
+ * always fits, so a client that follows `continue` reaches the end. Items are objects whose size is bounded when they
+ * are stored.
  */
 #pragma once
 
@@ -12,14 +13,15 @@
 enum { PAGE_BYTES_MAX = 1 << 20 };
 
 struct page {
-    json_t *items; /* an array, the caller's */
+    json_t *items; /* an array, owned by the caller */
     size_t bytes;
 };
 
-/* Bytes of the value as compact JSON text, without the few that escapes add. O(value), without making the text. */
+/* Returns the bytes of the value as compact JSON text, without the few bytes of escapes. O(value), without writing the
+ * text. */
 size_t json_text_bytes(const json_t *value);
-/* Would an item of at least so many bytes fit? */
+/* Tells whether an item of at least this many bytes fits. */
 bool page_fits(const struct page *p, size_t bytes);
-/* Appends the item, which is taken in any case. False: the page is full, and the item is dropped. `stored_bytes` is the
- * length of the document that the item was made of: it counts the escapes; 0: unknown. */
+/* Appends the item and consumes the reference in any case. Returns false and drops the item if the page is full.
+ * `stored_bytes` is the length of the stored document of the item, which includes escapes; 0: unknown. */
 bool page_add(struct page *p, json_t *item, size_t stored_bytes);

@@ -1,4 +1,4 @@
-/* permit.c - roles, who a token stands for, and the one decision. */
+/* permit.c - roles, the identification of callers, and permission checks. */
 #include "control/api/permit.h"
 
 #include <errno.h>
@@ -53,10 +53,10 @@ int scope_find(const char *name)
     return name_find(scope_names, sizeof scope_names / sizeof *scope_names, name);
 }
 
-/* ---- roles ---------------------------------------------------------------------------------------------------------- */
+/* ---- roles ------------------------------------------------------------------------------------------------------ */
 
-/* What every valid caller has, whatever the role. Objects without an owner, such as nodes, are nobody's own and no
- * group's: only `all` reaches them. */
+/* Permissions that every valid caller has, with any role. Objects without an owner, such as nodes, belong to no user
+ * and no group: only the scope `all` reaches them. */
 #define ANYBODY [PERMIT_PUBLIC] = SCOPE_ALL, [PERMIT_SELF] = SCOPE_ALL
 
 static const struct role roles[] = {
@@ -93,7 +93,7 @@ const struct role *role_find(const char *name)
     return NULL;
 }
 
-/* What these are about belongs to nobody in particular: one has all of it or nothing. */
+/* Permissions about the cluster as a whole, without owners: the scope is `all` or `none`. */
 static bool is_undivided(int permission)
 {
     return permission == PERMIT_CLUSTER || permission == PERMIT_NODES || permission == PERMIT_SYSTEM ||
@@ -153,14 +153,14 @@ bool caller_covers(const struct caller *c, const enum scope scope[static PERMISS
     return true;
 }
 
-/* ---- who ------------------------------------------------------------------------------------------------------------ */
+/* ---- authentication --------------------------------------------------------------------------------------------- */
 
 static int refused(struct berth_err *err)
 {
     return err_set(err, EPERM, "no valid token; ask an administrator for one");
 }
 
-/* The caller's rights are the user's at this moment, and of these only what the token's role leaves. */
+/* Reduces the user's present permissions to those of the token's role. */
 static bool narrow(const struct state *s, const char *role, enum scope scope[static PERMISSIONS])
 {
     enum scope token[PERMISSIONS] = {SCOPE_NONE};
@@ -256,7 +256,8 @@ const struct object *invitation_find(const struct state *s, const char *text, in
 int caller_find(const struct state *s, const char *token, const char *peer, int64_t now_ns, struct caller *ret,
                 struct berth_err *err)
 {
-    static const unsigned char nobody[TOKEN_HASH_LEN]; /* what an unknown token is compared with */
+    /* compared instead of a hash if the token is unknown, for constant time */
+    static const unsigned char nobody[TOKEN_HASH_LEN];
     struct caller found;
     if (!token) {
         if (!peer || !peer_caller(s, peer, &found))
@@ -304,7 +305,7 @@ bool caller_alive(const struct state *s, const struct caller *c, int64_t now_ns)
            strcmp(found.role, c->role) == 0 && memcmp(found.scope, c->scope, sizeof found.scope) == 0;
 }
 
-/* ---- may they ------------------------------------------------------------------------------------------------------- */
+/* ---- authorization ---------------------------------------------------------------------------------------------- */
 
 static bool is_own(const struct caller *c, enum permission need, const char *owner)
 {

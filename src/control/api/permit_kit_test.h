@@ -1,4 +1,4 @@
-/* permit_kit_test.h - for tests: a state made of a few documents, without a daemon around it. */
+/* permit_kit_test.h - test helper: a state made of a few documents, without a daemon. */
 #pragma once
 
 #include <setjmp.h>

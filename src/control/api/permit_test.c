@@ -29,7 +29,7 @@ static void world_init(struct world *w)
 enum { NOW = 1000 };
 static const int64_t now_ns = (int64_t)NOW * 1000000000;
 
-/* A token in the state; `serial` makes it differ from others. */
+/* Adds a token to the state; `serial` makes the token unique. */
 static void token_add(struct world *w, unsigned char serial, const char *user, const char *node, const char *role,
                       int64_t expires_ns, char text[static TOKEN_TEXT_MAX], char id[static TOKEN_ID_LEN + 1])
 {
@@ -48,9 +48,10 @@ static void token_add(struct world *w, unsigned char serial, const char *user, c
     arena_done(&arena);
 }
 
-/* ---- what roles may -------------------------------------------------------------------------------------------------- */
+/* ---- permissions of roles --------------------------------------------------------------------------------------- */
 
-/* For each permission: o, g, x where the role may use it on what is its own, its group's, another group's. */
+/* Per permission: o, g, x if the role has it on own objects, on objects of the own group, on objects of another
+ * group. */
 static const struct {
     const char *role;
     const char *read, *cluster, *submit, *manage, *nodes, *users, *system, *audit, *report;
@@ -70,7 +71,7 @@ static void every_role_and_permission(void **state)
     static const char *const names[] = {"read",  "cluster", "submit", "manage", "nodes",
                                         "users", "system",  "audit",  "report"};
     size_t rows = sizeof expected_rows / sizeof *expected_rows;
-    assert_null(role_at(rows)); /* no role without a row here */
+    assert_null(role_at(rows)); /* every role has a row here */
     for (size_t r = 0; r < rows; r++) {
         const struct role *role = role_find(expected_rows[r].role);
         assert_non_null(role);
@@ -90,7 +91,7 @@ static void every_role_and_permission(void **state)
                            permit(&c, (enum permission)permission, "you", "blue") ? 'x' : '-', 0};
             if (strcmp(got, want[p]) != 0)
                 fail_msg("%s: %s: expected %s, got %s", role->name, names[p], want[p], got);
-            /* What has no owner is nobody's own and no group's. */
+            /* An object without an owner belongs to no user and no group. */
             assert_int_equal(permit(&c, (enum permission)permission, "", ""), want[p][2] == 'x');
         }
         assert_true(permit(&c, PERMIT_PUBLIC, "", ""));
@@ -106,12 +107,12 @@ static void nobody_may_nothing(void **state)
         assert_int_equal(permit(&nobody, (enum permission)p, "", ""), p == PERMIT_PUBLIC);
         assert_int_equal(permit(&nobody, (enum permission)p, "me", "red"), p == PERMIT_PUBLIC);
     }
-    /* Without a group, a group's scope reaches what is one's own, not what has no group. */
+    /* For a user without a group, SCOPE_GROUP reaches the user's own objects, but not objects without a group. */
     struct caller alone = {.user = "me", .group = "", .role = "manager", .node = "", .token = ""};
     alone.scope[PERMIT_READ] = SCOPE_GROUP;
     assert_true(permit(&alone, PERMIT_READ, "me", ""));
     assert_false(permit(&alone, PERMIT_READ, "you", ""));
-    /* A user of a node's name is not that node, and the other way round. */
+    /* A user with the name of a node is not that node, and vice versa. */
     alone.scope[PERMIT_REPORT] = SCOPE_OWN;
     assert_false(permit(&alone, PERMIT_REPORT, "me", ""));
     struct caller agent = {.user = "", .group = "", .role = "agent", .node = "me", .token = ""};
@@ -136,7 +137,7 @@ static void roles_of_documents(void **state)
 {
     (void)state;
     static const struct {
-        const char *doc, *error; /* NULL: good */
+        const char *doc, *error; /* NULL: valid */
     } rows[] = {
         {"{\"id\":\"r\",\"permissions\":{\"read\":\"all\",\"submit\":\"own\",\"nodes\":\"none\"}}", NULL                           },
         {"{\"id\":\"r\"}",                                                                          NULL                           },
@@ -157,7 +158,7 @@ static void roles_of_documents(void **state)
         if (rows[i].error) {
             assert_int_equal(rc, -EINVAL);
             assert_non_null(strstr(err.text, rows[i].error));
-            assert_int_equal(scope[PERMIT_AUDIT], SCOPE_OWN); /* untouched */
+            assert_int_equal(scope[PERMIT_AUDIT], SCOPE_OWN); /* output unchanged on failure */
             continue;
         }
         assert_int_equal(rc, 0);
@@ -185,7 +186,7 @@ static void one_gives_no_more_than_one_has(void **state)
     assert_false(caller_covers(&manager, role_find("agent")->scope));
 }
 
-/* ---- tokens ---------------------------------------------------------------------------------------------------------- */
+/* ---- tokens ----------------------------------------------------------------------------------------------------- */
 
 static void a_token_is_its_user(void **state)
 {
@@ -231,23 +232,23 @@ static void a_role_only_narrows(void **state)
     assert_string_equal(c.role, "viewer");
     assert_memory_equal(c.scope, role_find("viewer")->scope, sizeof c.scope);
 
-    token_add(&w, 2, "mia", NULL, "admin", BERTH_NEVER_NS, text, id); /* wider: gives nothing */
+    token_add(&w, 2, "mia", NULL, "admin", BERTH_NEVER_NS, text, id); /* a wider role adds nothing */
     assert_int_equal(caller_find(w.state, text, NULL, now_ns, &c, NULL), 0);
     assert_memory_equal(c.scope, role_find("manager")->scope, sizeof c.scope);
 
-    token_add(&w, 3, "mia", NULL, "half", BERTH_NEVER_NS, text, id); /* partly wider, partly narrower */
+    token_add(&w, 3, "mia", NULL, "half", BERTH_NEVER_NS, text, id); /* a role that is partly wider, partly narrower */
     assert_int_equal(caller_find(w.state, text, NULL, now_ns, &c, NULL), 0);
     assert_int_equal(c.scope[PERMIT_READ], SCOPE_GROUP);
     assert_int_equal(c.scope[PERMIT_SUBMIT], SCOPE_OWN);
     assert_int_equal(c.scope[PERMIT_USERS], SCOPE_NONE);
     assert_int_equal(c.scope[PERMIT_SELF], SCOPE_ALL);
 
-    token_add(&w, 4, "mia", NULL, "gone", BERTH_NEVER_NS, text, id); /* a role that is not there allows nothing */
+    token_add(&w, 4, "mia", NULL, "gone", BERTH_NEVER_NS, text, id); /* an undefined role permits nothing */
     assert_int_equal(caller_find(w.state, text, NULL, now_ns, &c, NULL), -EPERM);
     world_done(&w);
 }
 
-/* One sentence for all of them: nothing is learnt from it. */
+/* Checks that every refusal has the same text, so a client learns nothing from it. */
 static void refused(const struct state *s, const char *token, const char *peer, int64_t at_ns)
 {
     static const char canary[] = "untouched";
@@ -269,7 +270,7 @@ static void tokens_that_are_none(void **state)
     token_add(&w, 1, "mia", NULL, NULL, BERTH_NEVER_NS, text, id);
     size_t len = strlen(text);
 
-    for (size_t i = 0; i < len; i++) { /* any other character, anywhere */
+    for (size_t i = 0; i < len; i++) { /* every other character at every position */
         static const char others[] = "aZ09_- \n\x01\x7f\xff.=+/";
         for (size_t k = 0; k < sizeof others - 1; k++) {
             if (text[i] == others[k])
@@ -279,7 +280,7 @@ static void tokens_that_are_none(void **state)
             refused(w.state, bad, NULL, now_ns);
         }
     }
-    for (size_t i = 0; i < len; i++) { /* any shorter */
+    for (size_t i = 0; i < len; i++) { /* every shorter text */
         memcpy(bad, text, len + 1);
         bad[i] = '\0';
         refused(w.state, bad, NULL, now_ns);
@@ -303,7 +304,7 @@ static void tokens_that_are_none(void **state)
     refused(w.state, vast, NULL, now_ns);
     mem_free(vast);
 
-    assert_int_equal(caller_find(w.state, text, NULL, now_ns, &c, NULL), 0); /* it was a good one all along */
+    assert_int_equal(caller_find(w.state, text, NULL, now_ns, &c, NULL), 0); /* the unmodified token is valid */
     world_done(&w);
 }
 
@@ -324,7 +325,7 @@ static void tokens_that_died(void **state)
     assert_true(token_alive(w.state, late_id, now_ns - 1));
     refused(w.state, late, NULL, now_ns);
     assert_false(token_alive(w.state, late_id, now_ns));
-    refused(w.state, odd, NULL, now_ns); /* its user's role is not defined */
+    refused(w.state, odd, NULL, now_ns); /* the role of its user is undefined */
 
     assert_int_equal(caller_find(w.state, text, NULL, now_ns, &c, NULL), 0);
     assert_true(token_alive(w.state, id, now_ns));
@@ -369,7 +370,7 @@ static void certificates(void **state)
     refused(w.state, NULL, "ann", now_ns);
     refused(w.state, NULL, "user:", now_ns);
     refused(w.state, NULL, "", now_ns);
-    refused(w.state, "berth_wrong", "user:ann", now_ns); /* a wrong token is not made good by a certificate */
+    refused(w.state, "berth_wrong", "user:ann", now_ns); /* a certificate does not make up for a wrong token */
     token_add(&w, 1, "mia", NULL, NULL, BERTH_NEVER_NS, text, id);
     assert_int_equal(caller_find(w.state, text, "user:ann", now_ns, &c, NULL), 0);
     assert_string_equal(c.user, "mia");
@@ -396,7 +397,7 @@ static void a_caller_stays_the_same(void **state)
         (void)snprintf(group, sizeof group, "%s", c.group);
         (void)snprintf(role, sizeof role, "%s", c.role);
         (void)snprintf(token, sizeof token, "%s", c.token);
-        c.user = user, c.group = group, c.role = role, c.token = token; /* as a stream keeps it */
+        c.user = user, c.group = group, c.role = role, c.token = token; /* copies, as a stream keeps them */
         assert_true(caller_alive(w.state, &c, now_ns));
         world_put(&w, KIND_USER, "mia", after[i]);
         assert_false(caller_alive(w.state, &c, now_ns));
@@ -414,7 +415,7 @@ static void what_is_made_and_kept(void **state)
     const char *made;
     struct arena arena;
     arena_init(&arena);
-    for (unsigned fill = 0; fill < 256; fill++) { /* base64's '_' and '-' too */
+    for (unsigned fill = 0; fill < 256; fill++) { /* covers '_' and '-' of base64 */
         memset(random, (int)fill, sizeof random);
         random[0] = (unsigned char)(255 - fill);
         CLEANUP(json) json_t *doc = token_make(random, "mia", "", "viewer", NULL, now_ns, now_ns, text, &made, &arena);

@@ -8,12 +8,12 @@
 
 enum { NONE = UINT32_MAX };
 
-/* A caller. All are in one chain, from whoever asked last to whoever has been silent longest. */
+/* A caller. All buckets are in one list, from the most recent request to the least recent. */
 struct bucket {
     char who[LIMIT_WHO_MAX + 1];
     uint64_t hash;
     double level;
-    int64_t at_ns; /* when the level was that */
+    int64_t at_ns; /* time of `level` */
     uint32_t newer, older;
 };
 
@@ -70,7 +70,7 @@ static void link_newest(struct limits *l, uint32_t ix)
     l->newest = ix;
 }
 
-/* A place for a new caller: a fresh one, or that of whoever was silent longest. */
+/* Returns a position for a new caller: an unused one, or that of the caller that was idle longest. */
 static uint32_t bucket_place(struct limits *l)
 {
     if (l->len == l->max) {
@@ -125,7 +125,7 @@ bool limit_take(struct limits *l, const char *who, double per_s, double burst, d
         b->level -= cost;
         return true;
     }
-    /* Rounded up, so that whoever waits as told is let in; an hour where the rate is next to nothing. */
+    /* Rounded up, so that a retry after this time succeeds. At most an hour, for very low rates. */
     double wait_ns = (cost - b->level) / per_s * 1e9 + 1;
     *ret_retry_ns = wait_ns < 3600e9 ? (int64_t)wait_ns : 3600 * INT64_C(1000000000);
     return false;

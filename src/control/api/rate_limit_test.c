@@ -21,14 +21,14 @@ static void a_burst_then_the_rate(void **state)
     assert_false(limit_take(l, "alice", 2, 20, 1, now, &retry));
     assert_in_range(retry, SECOND / 2, SECOND / 2 + 2);
 
-    /* Not a moment before, and then exactly one. */
+    /* Refused until the retry time, then exactly one request passes. */
     int64_t early = 0;
     assert_false(limit_take(l, "alice", 2, 20, 1, now + retry - 3, &early));
     assert_in_range(early, 1, 5);
     assert_true(limit_take(l, "alice", 2, 20, 1, now + retry, &early));
     assert_false(limit_take(l, "alice", 2, 20, 1, now + retry, &early));
 
-    /* A long silence fills the bucket and no more. */
+    /* After a long idle time the bucket is full, not fuller. */
     now += 3600 * (int64_t)SECOND;
     for (int i = 0; i < 20; i++)
         assert_true(limit_take(l, "alice", 2, 20, 1, now, &retry));
@@ -44,8 +44,8 @@ static void costs_are_taken_whole(void **state)
     assert_true(limit_take(l, "alice", 2, 20, 15, 0, &retry));
     assert_false(limit_take(l, "alice", 2, 20, 15, 0, &retry));
     assert_in_range(retry, INT64_C(5) * SECOND, INT64_C(5) * SECOND + 2);
-    assert_true(limit_take(l, "alice", 2, 20, 5, 0, &retry));  /* what is refused takes nothing */
-    assert_true(limit_take(l, "bob", 2, 20, 1000, 0, &retry)); /* as much as the burst */
+    assert_true(limit_take(l, "alice", 2, 20, 5, 0, &retry));  /* a refused request takes nothing */
+    assert_true(limit_take(l, "bob", 2, 20, 1000, 0, &retry)); /* counts as the burst */
     assert_false(limit_take(l, "bob", 2, 20, 1, 0, &retry));
     assert_true(limit_take(l, "bob", 2, 20, 1000, INT64_C(10) * SECOND, &retry));
     limits_free(l);
@@ -63,7 +63,7 @@ static void callers_do_not_share(void **state)
     assert_false(limit_take(l, "", 1, 1, 1, 0, &retry));
     assert_int_equal(limits_len(l), 3);
 
-    /* Names beyond the bound share a bucket, which is stricter and never looser. */
+    /* Names longer than the bound share a bucket: the limit gets stricter, never looser. */
     char a[2 * LIMIT_WHO_MAX], b[2 * LIMIT_WHO_MAX];
     memset(a, 'x', sizeof a);
     memset(b, 'x', sizeof b);
@@ -84,9 +84,9 @@ static void odd_numbers(void **state)
     assert_int_equal(limits_len(l), 0);
     assert_int_equal(retry, -7);
 
-    assert_true(limit_take(l, "one", 1, 0, 1, 100, &retry)); /* a burst of nothing would let nobody in */
+    assert_true(limit_take(l, "one", 1, 0, 1, 100, &retry)); /* a burst of 0 would refuse every request */
     assert_false(limit_take(l, "one", 1, 0, 1, 100, &retry));
-    assert_false(limit_take(l, "one", 1, 0, 1, 50, &retry)); /* a clock that goes back gives nothing */
+    assert_false(limit_take(l, "one", 1, 0, 1, 50, &retry)); /* a clock that goes back adds nothing */
     assert_true(limit_take(l, "one", 1, 0, 1, 100 + SECOND + 1, &retry));
 
     assert_true(limit_take(l, "slow", 1e-9, 1, 1, 0, &retry));
@@ -105,13 +105,13 @@ static void a_full_table_forgets_the_silent(void **state)
     assert_true(limit_take(l, "a", 1, 1, 1, 0, &retry));
     assert_true(limit_take(l, "b", 1, 1, 1, 1, &retry));
     assert_true(limit_take(l, "c", 1, 1, 1, 2, &retry));
-    assert_false(limit_take(l, "a", 1, 1, 1, 3, &retry)); /* refused, but not silent */
-    assert_true(limit_take(l, "d", 1, 1, 1, 4, &retry));  /* b leaves */
+    assert_false(limit_take(l, "a", 1, 1, 1, 3, &retry)); /* a refused caller is not idle */
+    assert_true(limit_take(l, "d", 1, 1, 1, 4, &retry));  /* b is dropped */
     assert_int_equal(limits_len(l), 3);
     assert_false(limit_take(l, "a", 1, 1, 1, 5, &retry));
     assert_false(limit_take(l, "c", 1, 1, 1, 5, &retry));
     assert_false(limit_take(l, "d", 1, 1, 1, 5, &retry));
-    assert_true(limit_take(l, "b", 1, 1, 1, 6, &retry)); /* a leaves */
+    assert_true(limit_take(l, "b", 1, 1, 1, 6, &retry)); /* a is dropped */
     assert_true(limit_take(l, "a", 1, 1, 1, 7, &retry));
     assert_int_equal(limits_len(l), 3);
     limits_free(l);
@@ -124,7 +124,7 @@ static void a_full_table_forgets_the_silent(void **state)
     limits_free(l);
 }
 
-/* Many strangers: the table stays within its bound and each is still limited. */
+/* With many callers the table stays within its bound, and each caller is still limited. */
 static void a_flood_stays_within_the_bound(void **state)
 {
     (void)state;

@@ -9,9 +9,9 @@
 #include "control/api/routes.h"
 #include "wire/text/words.h"
 
-/* ---- routes -------------------------------------------------------------------------------------------------------- */
+/* ---- routes ----------------------------------------------------------------------------------------------------- */
 
-/* One segment of a path: up to the next '/' or the end. */
+/* Returns the length of the first path segment, which ends at '/' or at the end of the path. */
 static size_t segment(const char *path)
 {
     return strcspn(path, "/");
@@ -59,7 +59,7 @@ const struct route *route_find(const char *method, const char *path, struct aren
     return NULL;
 }
 
-/* ---- what verbs ask ------------------------------------------------------------------------------------------------ */
+/* ---- for verbs -------------------------------------------------------------------------------------------------- */
 
 void call_warn(struct call *c, const char *text)
 {
@@ -87,7 +87,8 @@ int call_query_number(struct call *c, const char *name, uint64_t min, uint64_t m
     return 0;
 }
 
-/* The id an argument means: folded, and for what belongs to somebody completed by the caller. False: it cannot be an id. */
+/* Resolves an argument to an id: folds case and, for kinds with owners, completes NAME with the caller. Returns false
+ * if the argument cannot be an id. */
 static bool argument_id(const struct call *c, enum kind kind, const char *arg, char *ret, size_t size)
 {
     char name[ID_MAX + 1], owner[ID_MAX + 1];
@@ -109,7 +110,7 @@ static bool argument_id(const struct call *c, enum kind kind, const char *arg, c
             return false;
         if (!dot)
             return snprintf(ret, size, "%s.%s", name, c->caller.user) < (int)size;
-        if (strcmp(dot + 1, "system") == 0) /* reserved, but there */
+        if (strcmp(dot + 1, "system") == 0) /* a reserved name that users cannot take, but an existing owner */
             return snprintf(ret, size, "%s.system", name) < (int)size;
         return id_fold("id", dot + 1, owner, NULL) == 0 && snprintf(ret, size, "%s.%s", name, owner) < (int)size;
     }
@@ -143,7 +144,7 @@ bool call_sees(const struct call *c, const struct object *o)
 {
     if (c->caller.user[0] && o->owner[0] && strcmp(o->owner, c->caller.user) == 0 &&
         (o->kind == KIND_TOKEN || o->kind == KIND_USER))
-        return true; /* oneself */
+        return true; /* a user always sees the own user object and own tokens */
     return permit(&c->caller, seeing(o->kind), o->owner, o->group);
 }
 

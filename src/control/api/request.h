@@ -1,10 +1,11 @@
-/* request.h - one request on its way through the daemon: routed, authenticated, permitted, run, committed, answered.
+/* request.h - one API request inside the daemon: routed, authenticated, authorized, run, committed and answered.
  *
- * Knows no socket: berthd hands requests in, and so do the simulator and tests. A verb is a function of (state, request)
- * that fills a change and an answer; it is run again if the change meets a conflict, so it must have no other effect.
+ * This module does not know sockets: berthd, the simulator and the tests submit requests. A verb is a function of
+ * (state, request) that fills a change and an answer. The daemon runs the verb again when the change meets a conflict,
+ * so a verb must have no other effect.
  *
- * To add a route: a row in the table of its area (routes_*.c), which is also its help, its permission and its line in
- * /openapi.json; and its verb.
+ * To add a route: add a row to the table of its area (routes_*.c) and write its verb. The row is also the help text of
+ * the route, its permission and its entry in /openapi.json.
  */
 #pragma once
 
@@ -26,44 +27,46 @@ struct stream;
 
 struct request {
     const char *method, *path;
-    const char *token;           /* of "Authorization: Bearer"; NULL: none */
-    const char *peer;            /* common name of a verified client certificate; NULL: none */
-    const char *peer_serial;     /* its number in hex; NULL: whoever hands the request in vouches for it */
-    int64_t peer_until_ns;       /* where a number is given: when it ends, even if that is over */
+    const char *token; /* bearer token of the Authorization header; NULL: none */
+    const char *peer;  /* common name of a verified client certificate; NULL: none */
+    /* serial number of the certificate, hex; NULL: the submitter has checked the certificate */
+    const char *peer_serial;
+    int64_t peer_until_ns;       /* expiry of the certificate, may be past; used only with a serial number */
     const char *idempotency_key; /* NULL: none */
     const char *if_match;        /* a revision; NULL: none */
     const char *accept;
-    const char *remote; /* address, for the audit and rate limits */
+    const char *remote; /* client address, for the audit and rate limits */
     const char *body;
     size_t body_len;
-    const char *(*query)(const void *from, const char *name); /* NULL: not given */
+    const char *(*query)(const void *from, const char *name); /* returns NULL for an absent parameter */
     const void *query_from;
 };
 
 struct answer {
-    int status;               /* 200 unless the verb says otherwise */
-    json_t *body;             /* owned; NULL: none, or text */
-    json_t *warnings;         /* owned; of call_warn, shown in the body as "warnings". NULL: none */
+    int status;               /* 200 unless the verb sets another */
+    json_t *body;             /* owned; NULL: no body, or a text body */
+    json_t *warnings;         /* owned; set by call_warn, added to the body as "warnings". NULL: none */
     struct str text;          /* instead of a body */
     const char *content_type; /* of text */
-    uint64_t revision;        /* of the commit, or read at; 0: none */
+    uint64_t revision;        /* revision of the commit, or of the state that was read; 0: none */
     int64_t retry_after_s;
-    char etag[48];         /* hash of the content, of what is derived; "": none */
-    struct stream *stream; /* instead: an answer without an end (control/watch/watch.h) */
-    const char *file;      /* instead: a file to be sent and then removed */
+    char etag[48];         /* content hash of a derived document; "": none */
+    struct stream *stream; /* instead of a body: an endless answer (control/watch/watch.h) */
+    const char *file;      /* instead of a body: a file that is sent and then removed */
 };
 
 enum { ROUTE_ARGS_MAX = 2 };
 
 enum route_flag {
-    ROUTE_CHANGES = 1, /* takes ?dry_run, an idempotency key and If-Match; is audited */
-    ROUTE_STREAMS = 2, /* takes ?watch */
-    ROUTE_RAW = 4,     /* the body is not JSON for the verb to see parsed */
-    ROUTE_BESIDE = 16, /* takes long and looks at nothing but the store's files: runs on another thread */
-    ROUTE_LATE = 32,   /* a certificate that is over will do, if not for long: to get another */
-    ROUTE_HEAVY = 64,  /* costs much: a caller has few of them under way (lists and dry runs are so without it) */
-    ROUTE_WAKES = 8,   /* the scheduling loop looks at once, even if nothing was written */
-    ROUTE_PROBE = 128, /* a health probe: without a rate limit, so that a flood never makes berthd look dead */
+    ROUTE_CHANGES = 1, /* accepts ?dry_run, an idempotency key and If-Match; is audited */
+    ROUTE_STREAMS = 2, /* accepts ?watch */
+    ROUTE_RAW = 4,     /* the body is not parsed as JSON before the verb runs */
+    ROUTE_BESIDE = 16, /* slow, reads only files of the store: runs on a worker thread */
+    ROUTE_LATE = 32,   /* accepts a recently expired certificate, so that an agent can renew it */
+    ROUTE_HEAVY = 64,  /* expensive: limited per caller at a time (lists and dry runs always are) */
+    ROUTE_WAKES = 8,   /* triggers a scheduling cycle at once, even if the verb writes nothing */
+    /* a health probe: exempt from the rate limit, so that a flood of requests cannot make berthd look dead */
+    ROUTE_PROBE = 128,
 };
 
 struct call;
@@ -76,8 +79,8 @@ struct route {
     unsigned flags;
     call_run *run;
     const char *summary;          /* "Hold a job" */
-    const struct key_table *body; /* what the body may hold, for /openapi.json; NULL: see docs */
-    const char *query;            /* names it takes, "limit,after,owner" */
+    const struct key_table *body; /* accepted keys of the body, for /openapi.json; NULL: see docs */
+    const char *query;            /* accepted query parameters, "limit,after,owner" */
 };
 
 struct call {
@@ -86,62 +89,69 @@ struct call {
     const struct request *request;
     const struct route *route;
     struct caller caller;
-    const char *args[ROUTE_ARGS_MAX]; /* {id}s of the path, decoded, not yet checked */
-    const json_t *body;               /* an object, unless ROUTE_RAW; empty where none was sent */
+    const char *args[ROUTE_ARGS_MAX]; /* {id}s of the path, decoded, not validated yet */
+    const json_t *body;               /* an object, unless ROUTE_RAW; empty if the client sent none */
     bool dry_run;
-    bool judge_later; /* quotas are looked at when the whole change is known (control/tenant/admission.h) */
+    bool judge_later; /* quotas are checked once the whole change is known (control/tenant/admission.h) */
     int64_t now_ns;
     struct arena arena;
     struct change change;
     struct answer answer;
     struct berth_err err;
-    /* The verb's, if it sets it: told once when its change is durable. For what is kept in memory only. */
+    /* Optional callback of the verb, called once when the change is durable. Only for updates of in-memory state. */
     void (*durable)(struct call *c, void *ctx);
     void *durable_ctx;
-    struct cap_claim *claims; /* what the change adds for each owner (control/tenant/cap.h) */
+    struct cap_claim *claims; /* quota use that the change adds for each owner (control/tenant/cap.h) */
     size_t claims_len;
-    bool claims_held;          /* and counted, until it is done */
-    struct call_event *events; /* control/explain/event.h; the newest first */
-    /* The answer comes later: set by a verb, or by its `durable`, that has handed the call to somebody who calls
-     * call_answer exactly once, also when the control stops. Request and arena live until then, texts of the caller do
-     * not. */
+    bool claims_held;          /* `claims` are counted in the cap book until the request is done */
+    struct call_event *events; /* control/explain/event.h; newest first */
+    /* The answer is deferred. A verb, or its `durable`, sets this after it has handed the request to a module that
+     * calls call_answer exactly once, also when the control stops. Request and arena live until then; texts of `caller`
+     * do not. */
     bool later;
-    /* The verb has done a part of its work, keeps it in `progress`, and is run again after others had their turn. For verbs that
-     * only read. `progress_free` frees what is left of it when the call ends. */
+    /* The verb has done a part of its work, keeps its progress in `progress`, and runs again after the turns of other
+     * accounts. Only for read-only verbs. `progress_free` frees what is left of `progress` when the request ends. */
     bool unfinished;
     void *progress;
     void (*progress_free)(void *progress);
 };
 
 /* A verb returns 0, or a negative errno with text in c->err, which becomes a status:
- *   EINVAL 400  EACCES 403  ENOENT 404  EEXIST, EBUSY, EAGAIN, EALREADY 409  ESTALE 410  E2BIG 413  EDQUOT 429  ENOSPC, EIO 503
- * or sets c->answer.status itself.  */
+ *
+ *     EINVAL 400  EACCES 403  ENOENT 404  EEXIST, EBUSY, EAGAIN, EALREADY 409  ESTALE 410
+ *     E2BIG 413  EDQUOT 429  ENOSPC, EIO 503
+ *
+ * A verb may also set c->answer.status itself.
+ */
 
-/* Answers a call that was left for later: with c->answer as it is or, if rc is negative, with the error in c->err. The
- * call is gone afterwards. (handle.c) */
+/* Answers a deferred request: with c->answer or, if rc is negative, with the error in c->err. Frees the request.
+ * (handle.c) */
 void call_answer(struct call *c, int rc);
-/* Runs the verb of a call that was left for later once more, as if it had just come. (handle.c) */
+/* Runs the verb of a deferred request once more, as if the request had just arrived. (handle.c) */
 void call_again(struct call *c);
-/* The account that pays for the call (fair_queue.h), while the call is under way. (handle.c) */
+/* Returns the account that is charged for the request (fair_queue.h), while the request runs. (handle.c) */
 struct fair_account *call_account(struct call *c);
-/* For `durable`: what was written stays, but the answer becomes the error in c->err. (handle.c) */
+/* For `durable`: keeps the committed change, but replaces the answer with the error in c->err. (handle.c) */
 void call_refuse(struct call *c, int rc);
 
-/* Adds a sentence to the answer of a verb that goes on all the same: the caller has probably not meant this. */
+/* Adds a warning to the answer of a verb that succeeds: the request is valid, but probably not what the caller
+ * meant. */
 void call_warn(struct call *c, const char *text);
 
 const char *call_query(const struct call *c, const char *name);
-/* A whole number of the query, within bounds; `fallback` where it is absent. -EINVAL otherwise. */
+/* Parses a whole number of the query within bounds; uses `fallback` if the parameter is absent. Returns -EINVAL
+ * otherwise. */
 int call_query_number(struct call *c, const char *name, uint64_t min, uint64_t max, uint64_t fallback, uint64_t *ret);
 
-/* The object an argument names, if the caller may do `need` with it; NULL with c->err set otherwise: -ENOENT, in the same
- * words as for one that is not there, when the caller may not even see it; -EACCES when it may see but not do. For kinds
- * with owners NAME alone means the caller's own. Reads and guards it through the change. */
+/* Returns the object that an argument names, if the caller has permission `need` on the object. Otherwise returns NULL
+ * with c->err set: -ENOENT, with the text of a missing object, if the caller may not even see the object; -EACCES if
+ * the caller may see the object but lacks `need`. For kinds with owners, NAME alone means an object of the caller.
+ * Reads and guards the object through the change. */
 const struct object *call_object(struct call *c, enum kind kind, const char *arg, enum permission need);
-/* May the caller see this object in a list? */
+/* Tells whether a list shows this object to the caller. */
 bool call_sees(const struct call *c, const struct object *o);
 
-/* Every route, in the order of the reference. */
+/* All routes, in the order of the API reference. */
 struct route_table {
     const char *area, *about;
     const struct route *routes;
@@ -149,6 +159,6 @@ struct route_table {
 };
 extern const struct route_table route_tables[];
 extern const size_t route_tables_len;
-/* NULL: 404, or, with *ret_known, 405. Arguments are copied to the arena. */
+/* Finds a route. NULL: the answer is 404 or, with *ret_known, 405. Copies the arguments to the arena. */
 const struct route *route_find(const char *method, const char *path, struct arena *arena,
                                const char *ret_args[static ROUTE_ARGS_MAX], bool *ret_known);

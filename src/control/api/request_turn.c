@@ -2,11 +2,11 @@
 
 #include "control/control_parts.h"
 
-/* Runs the entry; its account pays for the time. */
+/* Runs the entry and charges the time to its account. */
 static void run_charged(struct control *c, struct fair_account *a, struct fair_entry *e)
 {
     int64_t start_ns = c->env.steady_ns(c->env.ctx);
-    fair_account_rejoin(a); /* the entry may leave it */
+    fair_account_rejoin(a); /* the entry may drop its own reference */
     e->run(e);
     fair_queue_charge(c->requests, a, c->env.steady_ns(c->env.ctx) - start_ns);
     fair_account_leave(c->requests, a);

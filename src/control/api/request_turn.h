@@ -1,21 +1,23 @@
-/* request_turn.h - runs what waits in the fair queue (fair_queue.h): requests, and watches that catch up with the past.
+/* request_turn.h - runs the entries of the fair queue (fair_queue.h): requests, and watches that catch up with past
+ * events.
  *
- * The caller's event loop runs one slice in each round (control_serve). Where the environment has no such loop
- * (env.serve_soon is NULL: tests, the simulator), nothing waits.
+ * The caller's event loop runs one slice per iteration (control_serve). In an environment without such a loop
+ * (env.serve_soon is NULL: tests, the simulator) every entry runs at once.
  */
 #pragma once
 
 #include "control/api/fair_queue.h"
 #include "control/control.h"
 
-/* Runs the entry at once if no account waits, else in the account's turn. False: too many entries of the account wait, and
- * nothing was done. The entry may be gone when this returns. */
+/* Runs the entry at once if no account waits, else queues the entry until the turn of its account. Returns false,
+ * without any effect, if too many entries of the account wait. The entry may be freed when this function returns. */
 bool turn_take(struct control *c, struct fair_account *a, struct fair_entry *e);
-/* The same for an entry that ran and is not done: before the account's next, after the turns of others. */
+/* The same for an entry that ran and is not finished: the entry runs after the turns of other accounts, before other
+ * entries of its account. */
 void turn_take_again(struct control *c, struct fair_account *a, struct fair_entry *e);
-/* Lets the entry wait at the end of the account's queue; where there are turns only (env.serve_soon). False: as turn_take. */
+/* Queues the entry at the end of its account's queue; only with env.serve_soon. Returns false as turn_take does. */
 bool turn_wait(struct control *c, struct fair_account *a, struct fair_entry *e);
-/* Asks for a slice if an entry waits that may run. */
+/* Requests a slice from the event loop if a waiting entry may run. */
 void turns_serve_soon(struct control *c);
-/* Runs every entry: berthd is stopping. */
+/* Runs every waiting entry, for the shutdown of berthd. */
 void turns_stop(struct control *c);

@@ -1,6 +1,6 @@
 #include "control/api/routes.h"
 
-/* Lengths are in other files, so the table is filled by pointers to them. */
+/* The lengths are not constants in this file, so the table has pointers to them. */
 #define AREA(name, title, text)                                                                                        \
     {                                                                                                                  \
         title, text, name##_routes, &name##_routes_len                                                                 \

@@ -1,9 +1,10 @@
-/* routes.h - the areas of the API; one table each, in routes_<area>.c. */
+/* routes.h - the route tables of the API, one per area, in routes_<area>.c. */
 #pragma once
 
 #include "control/api/request.h"
 
-/* A row of a table, in the order of struct route; after the summary come .body and .query where they are wanted. */
+/* A row of a route table, in the order of struct route. Optional fields, such as .body and .query, follow the
+ * summary. */
 #define ROUTE(...)                                                                                                     \
     {                                                                                                                  \
         __VA_ARGS__                                                                                                    \
@@ -21,13 +22,14 @@ extern const struct route publish_routes[]; /* derived configuration, health, me
 extern const size_t publish_routes_len;
 extern const struct route decide_routes[]; /* schedule, why, events, audit, backup */
 extern const size_t decide_routes_len;
-extern const struct route views_routes[]; /* the queue, why a job waits, who holds what */
+/* the queue, why a job waits, current and past holders of nodes and devices */
+extern const struct route views_routes[];
 extern const size_t views_routes_len;
-extern const struct route usage_routes[]; /* what was used */
+extern const struct route usage_routes[]; /* usage records and totals */
 extern const size_t usage_routes_len;
 extern const struct route queues_routes[]; /* queues, policies, windows, domains */
 extern const size_t queues_routes_len;
 extern const struct route optask_routes[]; /* operations on nodes */
 extern const size_t optask_routes_len;
-extern const struct route calls_routes[]; /* logs, shells and signals of what runs */
+extern const struct route calls_routes[]; /* logs, shells and signals of running instances */
 extern const size_t calls_routes_len;

@@ -1,4 +1,4 @@
-/* routes_decide.c - planning now, explanations, events, audit, backup. */
+/* routes_decide.c - routes of planning on demand, explanations, events, audit and backup. */
 #include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
@@ -14,7 +14,7 @@
 #include "control/system/backup.h"
 #include "wire/doc/api.h"
 
-/* The loop has made a plan by the time this runs (ROUTE_WAKES). */
+/* ROUTE_WAKES: the scheduler has made a plan before this verb runs. */
 static int schedule(struct call *c)
 {
     struct scheduler_seen seen = scheduler_seen(control_scheduler(c->control));
@@ -39,14 +39,14 @@ static int events(struct call *c)
     return 0;
 }
 
-/* ---- audit: the journal's records of who changed what, newest last ---- */
+/* ---- audit: the journal's records of changes and their callers, newest last ------------------------------------- */
 
-enum { LOOK_BACK = SEALER_KEEP }; /* older ones are in segments */
+enum { LOOK_BACK = SEALER_KEEP }; /* older records are in segments */
 
 struct audit {
-    uint64_t end; /* the first record that is not looked at */
+    uint64_t end; /* first record that is not examined */
     json_t *items;
-    size_t limit, bytes; /* the second: of the items, as text */
+    size_t limit, bytes; /* `bytes`: of the items as JSON text */
     const char *who, *subject;
     bool all;
 };
@@ -56,7 +56,7 @@ static void audit_keep(struct audit *a, json_t *record)
     (void)json_array_append(a->items, record);
     a->bytes += json_text_bytes(record);
     while (json_array_size(a->items) > 1 &&
-           (json_array_size(a->items) > a->limit || a->bytes > PAGE_BYTES_MAX)) { /* the newest stay */
+           (json_array_size(a->items) > a->limit || a->bytes > PAGE_BYTES_MAX)) { /* drops the oldest records */
         a->bytes -= json_text_bytes(json_array_get(a->items, 0));
         (void)json_array_remove(a->items, 0);
     }
@@ -95,7 +95,7 @@ static int audit_record(void *ctx, const struct store_record *r)
 
 static int audit(struct call *c)
 {
-    /* The log may be long, and everybody waits meanwhile. */
+    /* The search is bounded: the log may be long, and every other request waits meanwhile. */
     uint64_t limit, last = store_log_last(control_store(c->control)), from = 0;
     int rc = call_query_number(c, "limit", 1, 10000, 100, &limit);
     if (rc == 0)
@@ -121,7 +121,7 @@ static int audit(struct call *c)
 
 #define BACKUP_TEMPLATE "/tmp/berth-backup-XXXXXX"
 
-/* The name of a file that is not there, for an answer. */
+/* Creates a file name for an answer; no file of this name exists. */
 static int answer_name(struct call *c, char path[static sizeof BACKUP_TEMPLATE])
 {
     memcpy(path, BACKUP_TEMPLATE, sizeof BACKUP_TEMPLATE);
@@ -144,7 +144,7 @@ static int backup(struct call *c)
     return rc;
 }
 
-/* Exactly `len` bytes in hexadecimal. */
+/* Parses exactly `len` bytes in hexadecimal. */
 static bool hex_read(const json_t *text, unsigned char *to, size_t len)
 {
     size_t n = 0;
@@ -179,7 +179,8 @@ static int seal_read(struct call *c, struct backup_key *key, bool *ret_journal)
     return 0;
 }
 
-/* The keys of the daemon are in it: only those who may do everything get them, and sealed. */
+/* The backup contains the keys of the daemon: it is always sealed, and only a caller with all permissions may request
+ * it. */
 static int backup_sealed(struct call *c)
 {
     char path[sizeof BACKUP_TEMPLATE];
@@ -201,7 +202,7 @@ static int backup_sealed(struct call *c)
     return rc;
 }
 
-enum { NO_BODY_MAX = 64 }; /* {} and the like */
+enum { NO_BODY_MAX = 64 }; /* {} or similar */
 enum { SEAL_BODY_MAX = 1024 };
 
 const struct route decide_routes[] = {

@@ -1,4 +1,4 @@
-/* routes_publish.c - what the daemon publishes: derived configuration, health, metrics, its own description. */
+/* routes_publish.c - routes of derived configuration, health, metrics and the API description. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 static const char content_json[] = "application/json";
 
-/* The document itself, or with ?watch=HASH a stream of it. */
+/* Answers the document or, with ?watch=HASH, a stream of its versions. */
 static int derived_answer(struct call *c, int (*write)(const struct state *s, const char *id, struct str *to),
                           const char *id)
 {
@@ -30,7 +30,7 @@ static int derived_answer(struct call *c, int (*write)(const struct state *s, co
     return 0;
 }
 
-/* The node that an argument names, for its own agent and for those who manage nodes. */
+/* Returns the node that an argument names, if the caller is its agent or may manage nodes. */
 static const char *own_node(struct call *c)
 {
     char buf[QUOTE_MAX], id[ID_MAX + 1];
@@ -79,7 +79,7 @@ static int rbac(struct call *c)
     return derived_answer(c, rbac_write, c->caller.node);
 }
 
-/* ---- about the daemon ----------------------------------------------------------------------------------------------- */
+/* ---- about the daemon ------------------------------------------------------------------------------------------- */
 
 static void count_states(struct call *c, struct metrics *m)
 {
@@ -135,14 +135,14 @@ static int alarms(struct call *c)
     return 0;
 }
 
-/* It answers, so it lives. */
+/* Liveness: berthd answers requests. */
 static int healthz(struct call *c)
 {
     c->answer.body = json_pack("{s:s}", "status", "ok");
     return 0;
 }
 
-/* Can changes be taken? */
+/* Readiness: berthd accepts changes. */
 static int readyz(struct call *c)
 {
     const char *refuses = control_refuses(c->control);

@@ -19,7 +19,7 @@ static void node_put(struct kit *k, const char *id, const char *more)
     (void)kit_put(k, key, text.at);
 }
 
-/* No plan shall touch them: the node takes nothing new and the app is as it is wished. */
+/* The planner changes none of these instances: the node is cordoned and the app has as many instances as desired. */
 static void instance_put(struct kit *k, unsigned number, const char *node, const char *more)
 {
     char key[64];
@@ -106,7 +106,7 @@ static void everyone_gets_what_is_theirs(void **state)
         }
 }
 
-/* Another's service reads exactly like one that is not there. */
+/* A service of another user gives the same answer as a missing service. */
 static void what_is_not_yours_is_not_there(void **state)
 {
     struct scene *s = *state;
@@ -131,7 +131,7 @@ static void documents_carry_their_hash(void **state)
     kit_get(&s->kit, s->agent, "/v1/nodes/n1/config", NULL, NULL, &a);
     assert_string_equal(a.etag, derived_hash(&a.body, hash));
     assert_non_null(strstr(a.body.at, "\"id\":5"));
-    (void)kit_put(&s->kit, "settings/other", "{\"v\":1}"); /* another revision, the same content */
+    (void)kit_put(&s->kit, "settings/other", "{\"v\":1}"); /* a new revision with the same content */
     kit_get(&s->kit, s->agent, "/v1/nodes/n1/config", NULL, NULL, &b);
     assert_string_equal(a.body.at, b.body.at);
     assert_string_equal(a.etag, b.etag);
@@ -163,17 +163,17 @@ static void a_watch_tells_whenever_it_differs(void **state)
     expect_config(&e, 0, first);
     kit_get(k, s->agent, "/v1/nodes/n1/config", first, NULL, &same);
     end_start(&same);
-    end_expect_nothing(&same); /* known already */
+    end_expect_nothing(&same); /* the client has this version */
 
     instance_put(k, 5, "n1", "");
     expect_config(&e, 1, second);
     expect_config(&same, 1, second);
     assert_string_not_equal(first, second);
-    instance_put(k, 6, "n2", ""); /* another node's */
+    instance_put(k, 6, "n2", ""); /* an instance of another node */
     node_put(k, "n1", ",\"rack\":\"r\"");
     (void)kit_job(k, 1, "alice", "lab", "");
     end_expect_nothing(&e);
-    app_put(k, ",\"command\":[\"/bin/x\"]"); /* what it runs */
+    app_put(k, ",\"command\":[\"/bin/x\"]"); /* changes what the instance runs */
     expect_config(&e, 1, third);
     (void)kit_put(k, "instances/5", NULL);
     expect_config(&e, 0, third);
@@ -189,14 +189,14 @@ static void a_watch_tells_whenever_it_differs(void **state)
     end_expect(&admin, "gone", "id", "n2");
     node_put(k, "n2", "");
     expect_config(&admin, 0, first);
-    (void)kit_put(k, "nodes/n1", NULL); /* and with it its agent */
+    (void)kit_put(k, "nodes/n1", NULL); /* removes its agent too */
     end_expect_end(&e, "unauthenticated");
     end_done(&e);
     end_done(&same);
     end_done(&admin);
 }
 
-/* One that is large is not sent at each change; what it becomes meanwhile is sent a moment later, once. */
+/* A large document is not sent at each change: changes within a short time are sent once, at its end. */
 static void a_large_document_rests_between_changes(void **state)
 {
     enum { LARGE_BYTES = 20000 };
@@ -215,12 +215,12 @@ static void a_large_document_rests_between_changes(void **state)
     end_start(&e);
     expect_config(&e, 0, hash);
     instance_put(k, 5, "n1", "");
-    expect_config(&e, 1, hash); /* at once: it was small until now */
+    expect_config(&e, 1, hash); /* sent at once: the document was small until now */
     for (unsigned i = 6; i < 9; i++) {
         instance_put(k, i, "n1", "");
         end_expect_nothing(&e);
     }
-    kit_get(k, s->agent, "/v1/nodes/n1/config", hash, NULL, &late); /* who comes meanwhile waits as well */
+    kit_get(k, s->agent, "/v1/nodes/n1/config", hash, NULL, &late); /* a new reader waits as well */
     end_start(&late);
     end_expect_nothing(&late);
     k->steady_ns += INT64_C(1000000000);
@@ -231,10 +231,10 @@ static void a_large_document_rests_between_changes(void **state)
     k->steady_ns += INT64_C(1000000000);
     watch_hub_flush(control_hub(k->control));
     end_expect_nothing(&e);
-    instance_put(k, 9, "n1", ""); /* long after: at once again */
+    instance_put(k, 9, "n1", ""); /* after a long pause, sent at once again */
     expect_config(&e, 5, last);
     instance_put(k, 10, "n1", "");
-    end_done(&e); /* gone while something rests for it */
+    end_done(&e); /* leaves while a document is delayed */
     end_done(&late);
     watch_hub_flush(control_hub(k->control));
 }
@@ -258,7 +258,7 @@ static void services_and_gateways_follow(void **state)
     static const char ports[] = ",\"ready\":true,\"ports\":[{\"endpoint\":\"http\",\"port\":10001}]";
     instance_put(k, 5, "n2", ports);
     node_put(k, "n2", ",\"address\":\"10.9.8.7\"");
-    instance_put(k, 5, "n2", ports); /* nothing new */
+    instance_put(k, 5, "n2", ports); /* no change */
     for (size_t i = 0; i < 3; i++) {
         CLEANUP(json) json_t *line = end_next(all[i]);
         CLEANUP(json) json_t *moved = end_next(all[i]);
@@ -280,7 +280,7 @@ static void services_and_gateways_follow(void **state)
         end_done(all[i]);
     assert_int_equal(watch_hub_len(control_hub(k->control)), 0);
 
-    /* What nobody watched meanwhile is not remembered as it was. */
+    /* A document that had no reader during a change is derived again. */
     app_put(k, "");
     instance_put(k, 7, "n1", ports);
     kit_get(k, s->agent, "/v1/nodes/n1/gateway", "", NULL, &gateway);
@@ -314,7 +314,7 @@ static void metrics_count_what_there_is(void **state)
     end_done(&watch);
 }
 
-/* ---- the reference -------------------------------------------------------------------------------------------------- */
+/* ---- the OpenAPI reference -------------------------------------------------------------------------------------- */
 
 static const json_t *member(const json_t *of, const char *key)
 {
@@ -372,10 +372,10 @@ static void every_route_is_in_the_reference(void **state)
     const char *path;
     json_t *methods;
     json_object_foreach((json_t *)paths, path, methods) operations += json_object_size(methods);
-    assert_int_equal(operations, routes); /* none twice */
+    assert_int_equal(operations, routes); /* no duplicates */
 }
 
-/* Every "$ref" leads somewhere. */
+/* Checks that every "$ref" has a target. */
 static void check_refs(const json_t *doc, const json_t *at)
 {
     const char *key;

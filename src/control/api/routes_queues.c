@@ -1,4 +1,5 @@
-/* routes_queues.c - the routes of queues, policies, windows and domains, and of the rules that place jobs in queues. */
+/* routes_queues.c - the routes of queues, policies, windows and domains, and of the rules that assign jobs to queues.
+ */
 #include "control/api/routes.h"
 #include "control/sched/route_rules.h"
 

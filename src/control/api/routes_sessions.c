@@ -1,4 +1,4 @@
-/* routes_sessions.c - the routes of logs, shells and signals, for people and for agents. */
+/* routes_sessions.c - the routes of sessions (logs, shells, signals), for users and for agents. */
 #include "control/api/routes.h"
 #include "control/session/session.h"
 

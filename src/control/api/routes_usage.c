@@ -1,4 +1,4 @@
-/* routes_usage.c - what was used: records for programs, sums for people. */
+/* routes_usage.c - routes of resource usage: single records and totals. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,16 +18,16 @@ enum { RECORDS_MAX = 1000, ROWS_MAX = 100000 };
 
 #define GIB ((double)((int64_t)1 << 30))
 
-/* ---- records -------------------------------------------------------------------------------------------------------- */
+/* ---- records ---------------------------------------------------------------------------------------------------- */
 
 static bool shown(const struct call *c, const struct object *record)
 {
     return permit(&c->caller, PERMIT_READ, record->owner, record->group);
 }
 
-/* What a query asks for; looked up once, for there are many records. */
+/* The filters of a query, parsed once because there are many records. */
 struct wanted {
-    const char *user, *group, *queue; /* NULL: all */
+    const char *user, *group, *queue; /* NULL: no filter */
 };
 
 static struct wanted wanted(const struct call *c)
@@ -45,7 +45,7 @@ static bool chosen(const struct call *c, const struct wanted *want, const struct
     return is(want->user, record->owner) && is(want->group, record->group) && shown(c, record);
 }
 
-/* Where the last so many begin that the caller wants and may see. */
+/* Returns the number before the last `count` records that match the filters and that the caller may see. */
 static uint64_t before_last(const struct call *c, const struct wanted *want, const struct object *const *list,
                             size_t len, uint64_t count)
 {
@@ -80,20 +80,20 @@ int usage_list(struct call *c)
         json_t *doc = object_doc(list[i]);
         (void)json_object_del(doc, "v");
         if (!all)
-            (void)json_object_del(doc, "beside"); /* what others call their work */
+            (void)json_object_del(doc, "beside"); /* names of the workloads of other users */
         (void)json_object_set_new(doc, "id", json_integer((json_int_t)usage_number(list[i])));
         if (!page_add(&page, doc, list[i]->doc.len))
             break;
     }
     c->answer.revision = state_revision(c->state);
-    /* Where to go on, even if nothing on this page was for the caller. */
+    /* `after` continues the list, even if no record of this page is visible to the caller. */
     c->answer.body =
         json_pack("{s:o, s:I, s:b, s:I, s:I}", "items", page.items, "after", (json_int_t)last, "more", i < len, "first",
                   (json_int_t)(len ? usage_number(list[0]) : 0), "revision", (json_int_t)c->answer.revision);
     return 0;
 }
 
-/* ---- sums ----------------------------------------------------------------------------------------------------------- */
+/* ---- totals ----------------------------------------------------------------------------------------------------- */
 
 enum { BY_USER = 1, BY_GROUP = 2, BY_QUEUE = 4, BY_NAME = 8, BY_OUTCOME = 16, BY_WORDS = 5 };
 static const struct {
@@ -108,8 +108,8 @@ static const struct {
 };
 
 struct sum {
-    const char *user, *group, *queue, *name, *outcome; /* NULL: not told apart */
-    double seconds, cpu, gpu, memory;                  /* hours, but the first */
+    const char *user, *group, *queue, *name, *outcome; /* NULL: totals are not grouped by this */
+    double seconds, cpu, gpu, memory;                  /* hours, except `seconds` */
     uint64_t ends;
 };
 
@@ -227,7 +227,7 @@ static int moment_of(struct call *c, const char *name, int64_t fallback_ns, int6
     return rc < 0 ? err_prefix(&c->err, "%s", name) : 0;
 }
 
-/* "user,queue" */
+/* Parses a list such as "user,queue". */
 static int by_of(struct call *c, unsigned *ret)
 {
     const char *text = call_query(c, "by");

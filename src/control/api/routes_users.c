@@ -1,4 +1,4 @@
-/* routes_users.c - the routes of users, groups, roles and tokens, and who is asking. */
+/* routes_users.c - the routes of users, groups, roles and tokens, and /v1/whoami. */
 #include "control/api/routes.h"
 #include "control/tenant/archive.h"
 #include "control/tenant/user.h"
@@ -9,7 +9,7 @@ enum { BODY_MAX = 16 * 1024 };
 COLLECTION(user)
 COLLECTION(group)
 
-/* Who the caller is, what that allows, and until when. */
+/* Answers the caller's identity, its permissions, and the expiry of its token. */
 static int whoami(struct call *c)
 {
     const struct caller *who = &c->caller;

@@ -1,4 +1,4 @@
-/* routes_views.c - the routes of what people look at: the queue, why a job waits, who holds what. */
+/* routes_views.c - the routes of explanations: the queue, why a job waits, current and past holders of nodes. */
 #include "control/api/routes.h"
 #include "control/explain/holders.h"
 #include "control/explain/occupancy.h"

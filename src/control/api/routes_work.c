@@ -1,4 +1,4 @@
-/* routes_work.c - the routes of apps, jobs and vms. */
+/* routes_work.c - the routes of workloads (apps, jobs, vms), crons and secrets. */
 #include <string.h>
 
 #include "control/api/routes.h"
@@ -42,7 +42,7 @@ EDIT(vm_start, vm_crud, "start", work_start, NULL)
 EDIT(vm_stop, vm_crud, "stop", work_stop, NULL)
 EDIT(vm_restart, vm_crud, "restart", work_restart, NULL)
 
-/* A dry run may ask where the job would stand. */
+/* Submits a job; a dry run may include a forecast of its start. */
 static int job_draft(struct call *c)
 {
     const char *forecast = call_query(c, "forecast");

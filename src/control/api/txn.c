@@ -1,4 +1,5 @@
-/* txn.c - a client's own changes in one transaction: each checked and permitted as alone, all or nothing. */
+/* txn.c - several changes of a client in one transaction: each is checked and authorized as a single change would be.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 struct guard {
     const char *kind, *id;
     uint64_t revision;
-    bool said; /* the revision */
+    bool said; /* `revision` is present */
 };
 
 struct part_entry {
@@ -100,7 +101,7 @@ KEY_TABLE(txn_keys, "transaction", txn_rows);
 
 /* ---- running it -------------------------------------------------------------------------------------------------- */
 
-/* Only what has routes of its own to write it. */
+/* Returns the crud table of a kind that has write routes of its own; NULL with c->err otherwise. */
 static const struct crud *writable(struct call *c, const char *word)
 {
     char shown[QUOTE_MAX];
@@ -115,7 +116,7 @@ static const struct crud *writable(struct call *c, const char *word)
     return NULL;
 }
 
-/* Of what others own it is not told whether it is there. */
+/* Checks an expected revision. Never reveals whether an object of another owner exists. */
 static int guard(struct call *c, const struct guard *g)
 {
     const struct crud *k = writable(c, g->kind);
@@ -167,7 +168,8 @@ static int change(struct call *c, const struct part_entry *p, json_t *results)
     return 0;
 }
 
-/* Each volume or secret that goes is looked for in every workload: a bound on how long one request may take. */
+/* Limits the number of deleted volumes and secrets: each one is searched for in every workload, so this bounds the time
+ * of a request. */
 static int check_volumes(struct call *c, const struct txn *txn)
 {
     size_t going = 0;

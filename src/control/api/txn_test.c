@@ -1,4 +1,4 @@
-/* txn_test.c - several changes at once: all or nothing, each as alone. */
+/* txn_test.c - transactions of several changes: all or none are applied, each with the checks of a single change. */
 #include "control/api/kit_test.h"
 
 #define ALICE "user:alice"

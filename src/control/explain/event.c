@@ -19,7 +19,7 @@ struct kept {
 
 struct events {
     struct kept at[EVENTS_MAX];
-    uint64_t next; /* seq of the next one */
+    uint64_t next; /* sequence number of the next event */
 };
 
 struct events *events_new(void)
@@ -32,7 +32,7 @@ void events_free(struct events *e)
     mem_free(e);
 }
 
-/* Cut to fit, between characters: half a one could not be shown. */
+/* Copies a text and cuts it to fit, at a UTF-8 character boundary. */
 static void copy(char *to, size_t size, const char *from)
 {
     (void)snprintf(to, size, "%s", from ? from : "");
@@ -93,7 +93,7 @@ void events_later(struct call *c, const struct event *event)
 void events_now(struct call *c)
 {
     struct call_event *first = NULL;
-    while (c->events) { /* turned around: the oldest first */
+    while (c->events) { /* reverses the list: oldest first */
         struct call_event *e = c->events;
         c->events = e->before;
         e->before = first;

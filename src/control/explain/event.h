@@ -1,7 +1,7 @@
-/* event.h - what happened lately, for people: "web.alice: 2 pods wait: 40 nodes short of memory".
+/* event.h - recent events for users: "web.alice: 2 pods wait: 40 nodes short of memory".
  *
- * A bounded list in memory; the lasting record is the journal. An event that repeats the last one of its subject counts up
- * instead of adding a line.
+ * A bounded list in memory; the permanent record is the journal. An event that repeats the last event of its subject
+ * increments the count of that event.
  */
 #pragma once
 
@@ -24,8 +24,10 @@ struct event {
     const char *message;
 };
 void events_add(struct events *e, int64_t now_ns, const struct event *event);
-/* Of what a call changes: told when that is durable, so that who reads of it finds it done; copied until then. */
+/* Adds an event for the change of a request. The event is copied, and published when the change is durable, so a reader
+ * of the event also sees the change. */
 void events_later(struct call *c, const struct event *event);
-void events_now(struct call *c); /* those: it is durable */
-/* Those the caller may see, newest last, at most `limit`, of one subject or (NULL) of all. A new reference. */
+void events_now(struct call *c); /* publishes them: the change is durable */
+/* Returns the events that the caller may see, newest last, at most `limit`, of one subject or (NULL) of all. A new
+ * reference. */
 json_t *events_list(const struct events *e, const struct call *c, const char *id, size_t limit);

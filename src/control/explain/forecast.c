@@ -15,27 +15,27 @@
 
 enum { WAITING_MAX = 64, WAITING_USER_MAX = 8, STALE_S = 10, COST_SHARE = 20 };
 enum {
-    LOOK_PLANS_LEAST = 16,  /* a lookahead is not begun without time for so many */
-    LOOK_CASES_SIZE = 20000 /* workloads and instances up to which several cases are looked ahead from */
+    LOOK_PLANS_LEAST = 16,  /* minimum number of plans; without time for them no lookahead is made */
+    LOOK_CASES_SIZE = 20000 /* workloads and instances; in a larger cluster only a single case has a lookahead */
 };
 #define SECOND_NS INT64_C(1000000000)
-#define BUDGET_NS (2 * SECOND_NS) /* of the cases of one run together, but for the first */
-#define LOOK_NS (1 * SECOND_NS)   /* of their lookaheads together */
-#define STOP_NS (10 * SECOND_NS)  /* that a pod is expected to take to stop: most end when they are asked to */
+#define BUDGET_NS (2 * SECOND_NS) /* time of all plans of a run, without the first */
+#define LOOK_NS (1 * SECOND_NS)   /* time of all lookaheads of a run */
+#define STOP_NS (10 * SECOND_NS)  /* expected time of stopping a pod: most pods end when they get the signal */
 
-/* A run with what it is made from. Nobody else looks at it while it is on the worker. */
+/* A run with its inputs. Owned by the worker while it runs. */
 struct making {
     struct forecast_run run;
     struct plan_policy policy;
-    struct arena arena;                               /* of the profile */
-    struct berth_policy policies[FORECAST_CASES_MAX]; /* the scheduler's, with the ranking of the case */
+    struct arena arena;                               /* of the profile and the texts below */
+    struct berth_policy policies[FORECAST_CASES_MAX]; /* the scheduler's policy, with the ranking of each case */
     struct berth_queue *queues[FORECAST_CASES_MAX];
-    struct berth_cluster *copies[FORECAST_CASES_MAX]; /* what is looked ahead from; NULL: that is done */
+    struct berth_cluster *copies[FORECAST_CASES_MAX]; /* start of each lookahead; NULL: finished */
     const struct lookahead_wait *waits;               /* in the arena */
     size_t waits_len;
     const char *subject; /* in the arena, or NULL */
     bool advise, plan_only;
-    int64_t look_end_ns; /* of the lookahead that is being made */
+    int64_t look_end_ns; /* end of the running lookahead */
     void (*drop)(void *keep);
     int64_t took_ns, made_steady_ns;
     int64_t (*steady_ns)(void *ctx);
@@ -44,20 +44,20 @@ struct making {
 
 struct waiting {
     struct call *call;
-    struct making *making; /* of its own; NULL: it waits for the outlook */
-    uint64_t turn;         /* the lowest is made next, the oldest of those alike */
+    struct making *making; /* the request's own run; NULL: waits for the outlook */
+    uint64_t turn;         /* order of the runs: lowest first, equal ones by age */
     char user[ID_MAX + 1];
 };
 
 struct forecast {
     struct control *control;
-    struct making *last;      /* the outlook; NULL: none yet */
-    struct making *under_way; /* on the worker */
+    struct making *last;      /* the latest outlook; NULL: none yet */
+    struct making *under_way; /* runs on the worker */
     VEC(struct waiting) waiting;
-    uint64_t turn;         /* of the last that was begun */
-    struct call *serving;  /* its verb is being run again */
-    struct making *served; /* what it waited for; one of its own is kept until the next one asks */
-    struct call *asking;   /* a run that is made at once, on this thread, is not waited for */
+    uint64_t turn;         /* turn of the run that was started last */
+    struct call *serving;  /* request whose verb is being run again */
+    struct making *served; /* result for `serving`; a request's own run is kept until the next result */
+    struct call *asking;   /* request that does not wait if its run completes synchronously */
     bool stopping;
 };
 
@@ -98,7 +98,7 @@ void forecast_free(struct forecast *f)
     for (size_t i = 0; i < f->waiting.len; i++)
         if (f->waiting.at[i].making != f->under_way)
             making_free(f->waiting.at[i].making);
-    making_free(f->under_way); /* its thread has ended before it was told */
+    making_free(f->under_way); /* its thread has ended without calling `made` */
     served_drop(f);
     making_free(f->last);
     vec_done(&f->waiting);
@@ -129,7 +129,7 @@ void forecast_stop(struct forecast *f)
     }
 }
 
-/* ---- making -------------------------------------------------------------------------------------------------------- */
+/* ---- on the worker ---------------------------------------------------------------------------------------------- */
 
 static bool look_goes_on(void *ctx)
 {
@@ -137,8 +137,8 @@ static bool look_goes_on(void *ctx)
     return m->steady_ns(m->clock_ctx) < m->look_end_ns;
 }
 
-/* The first case has half of the time, the others share the rest. Where a plan takes long, a few more of them say
- * nothing. */
+/* Makes the lookaheads. The first case gets half of the time, the other cases share the rest. If a single plan takes
+ * too long, no lookahead is made. */
 static void look_ahead(struct making *m, int64_t plan_ns)
 {
     size_t len = m->run.plans_len;
@@ -158,7 +158,7 @@ static void look_ahead(struct making *m, int64_t plan_ns)
     }
 }
 
-/* Takes as long as the cases may at most. */
+/* Searches for advice, with at most the time budget of the cases. */
 static void advise(struct making *m, int64_t plan_ns)
 {
     enum { TRIES_MAX = 8 };
@@ -172,7 +172,7 @@ static void advise(struct making *m, int64_t plan_ns)
                                               m->run.advice, FORECAST_ADVICE_MAX);
 }
 
-/* Runs on the worker; accesses only the making. */
+/* Runs on the worker; accesses only `making`. */
 static void make(void *ctx)
 {
     struct making *m = ((struct forecast *)ctx)->under_way;
@@ -192,7 +192,7 @@ static void make(void *ctx)
     m->took_ns += m->steady_ns(m->clock_ctx) - start_ns;
 }
 
-/* The same queues, each ranked otherwise. */
+/* Copies the queues and sets the ranking of each. */
 static void rank_all(struct making *m, size_t i, const struct berth_ranking *ranking)
 {
     struct berth_order *order = &m->policies[i].order;
@@ -206,7 +206,7 @@ static void rank_all(struct making *m, size_t i, const struct berth_ranking *ran
     order->queues = m->queues[i];
 }
 
-/* The cluster says for a moment what the drafts do; the snapshot goes on saying it. */
+/* Applies the drafts to the cluster, takes a snapshot, and reverts the drafts. The snapshot keeps them. */
 static int freeze_with(struct forecast *f, struct making *m, size_t i, const struct forecast_case *k,
                        struct berth_err *err)
 {
@@ -284,7 +284,7 @@ static void begin(struct forecast *f, struct making *m)
     (env->run_slow ? env->run_slow : env->run)(env->ctx, make, made, f);
 }
 
-/* The next one that is to be made: users take turns. */
+/* Returns the next run: users take turns. */
 static const struct waiting *first_in_turn(const struct forecast *f)
 {
     const struct waiting *first = &f->waiting.at[0];
@@ -309,7 +309,8 @@ static void next(struct forecast *f)
         begin(f, outlook);
 }
 
-/* Those who wait for it are taken out before any is served: a verb may ask for more. Runs their verbs again. */
+/* Runs the verbs of the requests that waited for this run. All of them are removed from the queue first, because a verb
+ * may ask for another run. */
 static void serve(struct forecast *f, struct making *m, bool outlook)
 {
     VEC(struct call *) ready = {0};
@@ -355,9 +356,10 @@ static void made(void *ctx)
     next(f);
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
-/* What costs much is made less often: forecasts take a twentieth of the worker's time at most. */
+/* Tells whether the latest outlook is recent enough. Expensive outlooks are made less often: they use at most a
+ * twentieth of the worker's time. */
 static bool fresh(const struct forecast *f)
 {
     const struct making *m = f->last;
@@ -368,7 +370,7 @@ static bool fresh(const struct forecast *f)
     return age_ns < STALE_S * SECOND_NS && (same || age_ns < m->took_ns * COST_SHARE);
 }
 
-/* The run that a verb waited for. */
+/* Returns the run that a verb waited for. */
 static int hand_out(const struct forecast *f, struct call *c, const struct forecast_wish *wish,
                     const struct forecast_run **ret)
 {
@@ -381,7 +383,7 @@ static int hand_out(const struct forecast *f, struct call *c, const struct forec
     return 0;
 }
 
-/* A turn after the last of the same user. Returns how many forecasts of that user wait. */
+/* Sets a turn after the last one of the same user. Returns the number of waiting forecasts of that user. */
 static size_t turn_take(const struct forecast *f, struct waiting *w)
 {
     size_t own = 0;
@@ -425,7 +427,7 @@ int forecast_ask(struct call *c, const struct forecast_wish *wish, const struct 
     *ret = NULL;
     if (f->serving == c) {
         if (wish->drop)
-            wish->drop(wish->keep); /* that of the first time is in use */
+            wish->drop(wish->keep); /* the one of the first call is in use */
         return hand_out(f, c, wish, ret);
     }
     if (wish->cases_len == 0 && fresh(f)) {

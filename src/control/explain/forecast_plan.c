@@ -1,4 +1,4 @@
-/* forecast_plan.c - one plan of a forecast with its lookahead, and what is read from both. */
+/* forecast_plan.c - one plan of a forecast with its lookahead, and the values that are read from both. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -9,7 +9,7 @@ enum { LOOK_SIZE = 2000000, LOOK_PLANS_LEAST = 16, LOOK_PLANS_MOST = 2000 };
 #define SECOND_NS INT64_C(1000000000)
 #define HORIZON_NS (90 * 86400 * SECOND_NS)
 
-/* ---- finding ------------------------------------------------------------------------------------------------------- */
+/* ---- lookup ----------------------------------------------------------------------------------------------------- */
 
 static bool same_pending(const void *ctx, uint32_t at, const void *workload)
 {
@@ -46,7 +46,7 @@ struct berth_standing forecast_standing(const struct forecast_plan *p, size_t i,
     *ret_guess = e ? e->guess : s.start_ns > 0;
     if (!e) {
         int64_t late_ns = p->ahead.until_ns - s.start_ns;
-        if (s.start_ns > 0 && late_ns > 0) { /* it has not started by then */
+        if (s.start_ns > 0 && late_ns > 0) { /* the workload has not started at the end of the lookahead */
             s.start_ns += late_ns;
             s.end_ns += s.end_ns < BERTH_NEVER_NS - late_ns ? late_ns : 0;
         }
@@ -83,9 +83,9 @@ int64_t forecast_start_beside(const struct forecast_run *run, size_t i, size_t k
     return forecast_starts(p, workload) ? run->now_ns : 0;
 }
 
-/* ---- making -------------------------------------------------------------------------------------------------------- */
+/* ---- planning --------------------------------------------------------------------------------------------------- */
 
-/* A workload may be there twice, the pods it lacks last: those count. */
+/* Indexes the pendings by workload. A workload may have two entries; the last one, with the unplaced pods, counts. */
 static void index_pendings(struct forecast_plan *p)
 {
     for (size_t i = 0; i < berth_plan_pendings(p->plan); i++) {
@@ -102,8 +102,8 @@ void forecast_policy(struct berth_policy *policy)
 {
     policy->backfill.reservations = FORECAST_RESERVATIONS;
     policy->backfill.alike = 0;
-    policy->backfill.until_limit = false; /* people are told what is likely */
-    policy->starting = 0;                 /* delays nothing for long */
+    policy->backfill.until_limit = false; /* estimates show likely starts, not the latest ones */
+    policy->starting = 0;                 /* no limit: it delays pods only for a short time */
 }
 
 void forecast_plan_make(struct forecast_plan *p, const struct berth_policy *policy)

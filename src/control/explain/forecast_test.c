@@ -1,4 +1,4 @@
-/* forecast_test.c - starts that a single plan cannot foresee, and which starts and ends are told as guesses. */
+/* forecast_test.c - starts that a single plan cannot estimate, and the marking of guessed starts and ends. */
 #include "control/api/kit_test.h"
 
 #include "wire/text/moment.h"
@@ -7,7 +7,7 @@
 #define BOB "user:bob"
 #define SECOND INT64_C(1000000000)
 
-/* One node of 8 cores, in a domain of its own. */
+/* A cluster with one node of 8 cores. */
 static void open_node(struct kit *k)
 {
     kit_open(k);
@@ -16,7 +16,7 @@ static void open_node(struct kit *k)
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, state: ready, allocatable: {cpu: 8, memory: 16Gi}}");
 }
 
-/* Seconds from now to a moment of the last answer, rounded; fails where there is none. */
+/* Returns the seconds until a time in the last answer, rounded; fails if the time is missing. */
 static int64_t in_s(struct kit *k, const char *path)
 {
     int64_t ns = 0;
@@ -46,7 +46,7 @@ static void starts_behind_what_a_domain_keeps(void **state)
     kit_done(&k);
 }
 
-/* What runs may be stopped once it has run for a minute. */
+/* A running job may be preempted after a minute. */
 static void starts_by_preemption(void **state)
 {
     struct kit k;
@@ -70,7 +70,7 @@ static void starts_by_preemption(void **state)
 static void guesses_are_told(void **state)
 {
     static const struct {
-        const char *time; /* of the job that runs */
+        const char *time; /* of the running job */
         bool guess;
     } rows[] = {
         {"",                 true },
@@ -96,7 +96,7 @@ static void guesses_are_told(void **state)
         CALL(&k, 200, ADMIN, "GET", "/v1/holders?node=n1", NULL);
         assert_int_equal(in_s(&k, "items/0/until"), 3600);
         assert_int_equal(json_is_true(kit_at(&k, "items/0/until_guess")), rows[i].guess);
-        /* By how much it outruns an estimate nobody has stated; a limit it cannot outrun. */
+        /* The run time beyond an estimate is a guess; a limit is exact. */
         k.now_ns += 3600 * SECOND;
         CALL(&k, 200, ADMIN, "GET", "/v1/holders?node=n1", NULL);
         bool limited = strstr(rows[i].time, "limit");
@@ -106,7 +106,7 @@ static void guesses_are_told(void **state)
     }
 }
 
-/* It is not in the order yet; an end that may come about is expected, a failure is not. */
+/* A dependent job is not in the order yet. A possible end of the other job is expected, a failure is not. */
 static void starts_after_other_jobs(void **state)
 {
     struct kit k;
@@ -125,7 +125,7 @@ static void starts_after_other_jobs(void **state)
     kit_done(&k);
 }
 
-/* The time limit of a job's queue counts where the job has none. */
+/* A job without a time limit has that of its queue. */
 static void ends_follow_the_queue(void **state)
 {
     struct kit k;

@@ -32,7 +32,7 @@ bool holder_show(const struct call *c, const char *owner, const char *group, jso
     return sees;
 }
 
-/* ---- when it will be free ------------------------------------------------------------------------------------------ */
+/* ---- expected ends ---------------------------------------------------------------------------------------------- */
 
 struct holder_times holder_times(const struct call *c, const struct object *work)
 {
@@ -68,7 +68,7 @@ int64_t holder_end_ns(const struct call *c, const struct holder_times *t, const 
     if (!estimate_ns)
         return BERTH_NEVER_NS;
     if (estimate_ns <= c->now_ns - start_ns)
-        *ret_guess = true; /* nobody has stated by how much it outruns the estimate */
+        *ret_guess = true; /* the run time beyond an estimate is a guess */
     while (estimate_ns <= c->now_ns - start_ns)
         estimate_ns *= 2;
     if (t->limit_ns && estimate_ns >= t->limit_ns) {
@@ -78,7 +78,7 @@ int64_t holder_end_ns(const struct call *c, const struct holder_times *t, const 
     return start_ns + estimate_ns < c->now_ns ? c->now_ns : start_ns + estimate_ns;
 }
 
-/* ---- one who holds ------------------------------------------------------------------------------------------------- */
+/* ---- one holder ------------------------------------------------------------------------------------------------- */
 
 static json_t *devices_json(uint64_t gpus)
 {
@@ -133,11 +133,11 @@ json_t *holder_json(const struct call *c, const struct object *instance)
     return item;
 }
 
-/* ---- the past ------------------------------------------------------------------------------------------------------ */
+/* ---- the past --------------------------------------------------------------------------------------------------- */
 
 struct asked {
     const char *node;
-    int device; /* -1: the whole node */
+    int device; /* -1: all devices */
     int64_t at_ns;
     bool past;
 };
@@ -167,7 +167,7 @@ static uint64_t devices_of(const json_t *doc)
     return gpus;
 }
 
-/* What still runs has records of its beginning, too: it is found among the instances. */
+/* Tells whether the instance still exists. Its usage records are skipped then: present_add lists the instance. */
 static bool still_there(const struct call *c, const json_t *doc)
 {
     char id[24];
@@ -201,7 +201,7 @@ static void record_add(struct call *c, const struct asked *a, const struct objec
     (void)json_array_append_new(items, item);
 }
 
-/* The newest first: who asks does so about yesterday rather than about last year. */
+/* Newest first: recent times are asked for most often. */
 static bool past_add(struct call *c, const struct asked *a, json_t *items)
 {
     size_t len;
@@ -217,7 +217,7 @@ static bool past_add(struct call *c, const struct asked *a, json_t *items)
     return true;
 }
 
-/* ---- the route ----------------------------------------------------------------------------------------------------- */
+/* ---- the route -------------------------------------------------------------------------------------------------- */
 
 static int device_split(struct call *c, const char *text, struct asked *ret)
 {
@@ -248,7 +248,7 @@ static int asked_read(struct call *c, struct asked *ret)
     return rc;
 }
 
-/* What holds something of the node now, or held it then, up to so many items. */
+/* Adds the existing instances that hold part of the node now or, for a past time, held it then; up to `max` items. */
 static void present_add(struct call *c, const struct asked *a, const struct object *node, size_t max, json_t *items)
 {
     for (size_t i = 0; i < node->node->instances_len && json_array_size(items) < max; i++) {
@@ -262,7 +262,7 @@ static void present_add(struct call *c, const struct asked *a, const struct obje
     }
 }
 
-/* All nodes, some at a time, in the order of their ids. */
+/* Lists the holders of all nodes in pages, ordered by node id. */
 static int holders_all(struct call *c)
 {
     const struct asked a = {.device = -1, .at_ns = c->now_ns};
@@ -281,7 +281,7 @@ static int holders_all(struct call *c)
         i++;
     json_t *items = json_array();
     for (; i < len && limit > 0 && json_array_size(items) < PAGE_MAX;
-         i++, limit--) /* nobody else is served meanwhile */
+         i++, limit--) /* bounded, because other requests wait meanwhile */
         present_add(c, &a, nodes[i], SIZE_MAX, items);
     c->answer.body = json_pack("{s:s, s:o, s:I}", "at", timestamp_text(a.at_ns, at), "items", items, "revision",
                                (json_int_t)state_revision(c->state));

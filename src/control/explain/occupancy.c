@@ -1,4 +1,4 @@
-/* occupancy.c - what the cluster has and what is held of it, in sums by domain. */
+/* occupancy.c - capacity and allocation of the cluster, in totals by domain. */
 #include "control/explain/occupancy.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 static const char *const names[USES] = {"cpu", "memory", "gpu"};
 
 struct domain_sum {
-    const char *domain; /* "": of nodes in none */
+    const char *domain; /* "": nodes without a domain */
     struct use_sum sum;
 };
 struct sums {
@@ -22,7 +22,7 @@ double use_amount(size_t of, int64_t amount)
     return (double)amount / units[of];
 }
 
-/* Domains are few. */
+/* A linear search suffices: domains are few. */
 static struct use_sum *sum_of(struct sums *sums, const char *domain)
 {
     for (size_t i = 0; i < sums->len; i++)

@@ -18,7 +18,7 @@ enum { PRESENT, TRIED, CASES, ROWS_MAX = 10000, ROWS_DEFAULT = 100 };
 #define SECOND_NS INT64_C(1000000000)
 
 struct asked {
-    const json_t *policy; /* a name, or a document; NULL: as it is */
+    const json_t *policy; /* a name, or a document; NULL: the present policy */
     const struct what_if_node *nodes;
     size_t nodes_len;
 };
@@ -33,10 +33,10 @@ static const struct key what_if_rows[] = {
 #undef AT
 KEY_TABLE(what_if_keys, "what if", what_if_rows);
 
-/* A ranking and nodes with what they point to, for as long as a plan is made by them. */
+/* A ranking and nodes, with the memory that they refer to; lives as long as the run. */
 struct trial {
     struct arena arena;
-    struct berth_ranking ranking; /* name NULL: as it is */
+    struct berth_ranking ranking; /* name NULL: the present ranking */
     struct formula *formula;
     struct what_if_nodes nodes;
 };
@@ -59,7 +59,7 @@ static bool built_in(const char *name)
     return false;
 }
 
-/* The document of a policy of this name: a new reference, NULL with an error. */
+/* Returns the document of a policy of this name: a new reference, or NULL with an error. */
 static json_t *document(struct call *c, const char *name)
 {
     char shown[QUOTE_MAX];
@@ -80,7 +80,8 @@ static int trial_rank(struct call *c, struct trial *t, const json_t *policy)
     if (!doc)
         return -c->err.code;
     if (!json_object_get(doc, "id"))
-        (void)json_object_set_new(doc, "id", json_string("draft")); /* whatever it will be called */
+        /* a placeholder: the tried policy has no name yet */
+        (void)json_object_set_new(doc, "id", json_string("draft"));
     int rc = policy_doc_read(doc, &t->arena, &d, &c->err);
     if (rc < 0)
         return rc;
@@ -114,7 +115,8 @@ static int trial_new(struct call *c, const struct asked *asked, struct trial **r
     return rc;
 }
 
-/* When it starts by a plan, as far as that is foreseen; what does not wait there starts now. */
+/* Returns the start estimate of a workload in one of the plans. A workload that does not wait in the plan starts now.
+ * False: no estimate. */
 static bool start_of(const struct forecast_run *run, size_t which, const char *id, int64_t *ret)
 {
     size_t at;
@@ -124,7 +126,7 @@ static bool start_of(const struct forecast_run *run, size_t which, const char *i
     return *ret > 0 && *ret != BERTH_NEVER_NS;
 }
 
-/* When it starts as things are. */
+/* Adds the present start estimate. */
 static void was_set(const struct forecast_run *run, const char *id, json_t *row)
 {
     char text[TIMESTAMP_MAX];
@@ -133,7 +135,8 @@ static void was_set(const struct forecast_run *run, const char *id, json_t *row)
         (void)json_object_set_new(row, "was_start", json_string(timestamp_text(start_ns, text)));
 }
 
-/* A row of the tried order, with where it stands now, and what its key is made of. False: the page is full. */
+/* Adds a row of the tried order, with the workload's present position and its factors. Returns false if the page is
+ * full. */
 static bool row_add(const struct call *c, const struct forecast_run *run, size_t i, struct page *page)
 {
     const struct forecast_plan *tried = &run->plans[TRIED], *present = &run->plans[PRESENT];
@@ -149,7 +152,7 @@ static bool row_add(const struct call *c, const struct forecast_run *run, size_t
     return page_add(page, row, 0);
 }
 
-/* What would no longer wait. False: the page is full. */
+/* Adds a workload that would no longer wait. Returns false if the page is full. */
 static bool started_add(const struct call *c, const struct forecast_run *run, size_t i, struct page *page)
 {
     const struct forecast_plan *tried = &run->plans[TRIED], *present = &run->plans[PRESENT];
@@ -168,7 +171,7 @@ static bool started_add(const struct call *c, const struct forecast_run *run, si
     return page_add(page, row, 0);
 }
 
-/* How long those have waited by then whose start both plans foresee: over all of them, whoever asks. */
+/* Compares the waits of the workloads with a start estimate in both plans, over all owners. */
 static json_t *waits_json(const struct call *c, const struct forecast_run *run)
 {
     double sum[CASES] = {0}, most[CASES] = {0};
@@ -181,7 +184,7 @@ static json_t *waits_json(const struct call *c, const struct forecast_run *run)
             const struct object *work = state_find_work(c->state, id);
             int64_t start_ns[CASES];
             size_t at;
-            if (!work || !forecast_find(&run->plans[which], id, &at) || at != i || /* once each */
+            if (!work || !forecast_find(&run->plans[which], id, &at) || at != i || /* counts each workload once */
                 (which == TRIED && forecast_find(&run->plans[PRESENT], id, &at)) ||
                 !start_of(run, PRESENT, id, &start_ns[PRESENT]) || !start_of(run, TRIED, id, &start_ns[TRIED]))
                 continue;
@@ -239,7 +242,7 @@ static int try(struct call *c, const struct asked *asked)
         room = started_add(c, run, i, &page);
     for (size_t i = 0; i < waits && room && json_array_size(page.items) < limit; i++)
         room = row_add(c, run, i, &page);
-    const struct trial *made = run->keep; /* of the first time, if this is the second */
+    const struct trial *made = run->keep; /* belongs to the first call of this verb, if this is the second */
     c->answer.body = json_pack("{s:s*, s:o, s:I, s:o, s:o, s:o}", "ranking", made->ranking.name, "items", page.items,
                                "total", (json_int_t)waits, "forecast", forecast_label(run), "waits", waits_json(c, run),
                                "nodes", nodes_json(&made->nodes));

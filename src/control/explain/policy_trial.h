@@ -1,11 +1,13 @@
-/* policy_trial.h - what if: the present queue by another policy, on other nodes, or both. Nothing is changed. */
+/* policy_trial.h - hypothetical schedules: the present queue with another policy, with other nodes, or both. Nothing is
+ * changed.
+ */
 #pragma once
 
 #include "control/api/request.h"
 #include "wire/text/keys.h"
 
-/* POST /v1/policies/test: {"policy": NAME}, or a policy as it would be written. */
+/* POST /v1/policies/test: {"policy": NAME}, or a policy document. */
 int policy_try(struct call *c);
-/* POST /v1/what_if: {"policy": NAME or one as it would be written, "nodes": [{"like" or "label", "count"}]}. */
+/* POST /v1/what_if: {"policy": NAME or a policy document, "nodes": [{"like" or "label", "count"}]}. */
 int what_if(struct call *c);
 extern const struct key_table what_if_keys;

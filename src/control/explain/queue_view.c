@@ -21,7 +21,7 @@ const char *entitlement_name(enum berth_entitlement e)
     return names[e];
 }
 
-/* ---- parts --------------------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------ */
 
 static void time_set(json_t *to, const char *key, int64_t ns)
 {
@@ -116,7 +116,7 @@ json_t *forecast_label(const struct forecast_run *run)
     return json_pack("{s:I, s:s}", "revision", (json_int_t)run->revision, "at", timestamp_text(run->now_ns, at));
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 static int64_t waited_s(const struct call *c, const struct object *work)
 {
@@ -124,7 +124,7 @@ static int64_t waited_s(const struct call *c, const struct object *work)
     return waited_ns > 0 ? waited_ns / SECOND_NS : 0;
 }
 
-/* What is nobody else's business: its name, what it asks for, why it waits. */
+/* Adds the details that only permitted callers see: name, requests, reasons. */
 static void row_fill(const struct call *c, const struct forecast_plan *p, size_t i, const struct object *work,
                      json_t *row)
 {
@@ -178,7 +178,7 @@ static bool wanted(const json_t *row, const char *key, const char *value)
     return !value || (is && strcmp(is, value) == 0);
 }
 
-/* Looked at before its row is made, for there may be very many of others. */
+/* Filters workloads before their rows are made, because most may belong to other users. */
 static bool asked_for(const struct call *c, const char *id, const char *queue, const char *user, bool users_shown)
 {
     const struct object *work = queue || user ? state_find_work(c->state, id) : NULL;
@@ -196,7 +196,7 @@ static int seconds_compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Of all that wait, as far as the caller may see them. */
+/* Statistics over all waiting workloads that the caller may see. */
 static json_t *waits_json(struct call *c, const struct forecast_plan *p, size_t len)
 {
     int64_t *waits = arena_column(&c->arena, len + 1, sizeof *waits);
@@ -242,7 +242,7 @@ int queue_run(struct call *c)
     }
     c->answer.body =
         json_pack("{s:o, s:I, s:o}", "items", page.items, "total", (json_int_t)len, "forecast", forecast_label(run));
-    if (i < len) /* a place in the order of the plan, as text like every `continue` */
+    if (i < len) /* a position in the order of the plan, as text like every `continue` */
         (void)json_object_set_new(c->answer.body, "continue", json_string(arena_fmt(&c->arena, "%zu", i)));
     const char *waits = call_query(c, "waits");
     if (waits && strcmp(waits, "true") == 0)

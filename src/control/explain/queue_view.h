@@ -1,7 +1,7 @@
-/* queue_view.h - what waits, in which order, and when it will start; for people and programs.
+/* queue_view.h - the waiting workloads in order, with their start estimates.
  *
- * Read from a forecast (forecast.h), so every answer says of which revision and moment it is. Others' work is shown as far
- * as holder_show allows: its place in the order and whose it is, never what it is.
+ * Read from a forecast (forecast.h), so every answer contains the revision and the time of the forecast. Of workloads
+ * that the caller may not see, the answer contains the position and as much of the owner as holder_show permits.
  */
 #pragma once
 
@@ -10,22 +10,23 @@
 /* "by-right", "borrowed", "spare" */
 const char *entitlement_name(enum berth_entitlement e);
 
-/* Of a workload that waits: position, tier, queue, key, start. `guess`: the start rests on a guessed run time. */
+/* Adds the standing of a waiting workload: position, tier, queue, key, start. `guess`: the start depends on a guessed
+ * run time. */
 void standing_show(const struct berth_standing *s, bool guess, json_t *to);
-/* [{"name", "text", "value", "weight", "product"}] of a standing. A new reference. */
+/* Returns the factors of a standing: [{"name", "text", "value", "weight", "product"}]. A new reference. */
 json_t *factors_json(const struct berth_standing *s);
-/* [{"name", "text", "value", "weight", "product"}] of what the key is made of. */
+/* Returns the terms of the key: [{"name", "text", "value", "weight", "product"}]. A new reference. */
 json_t *terms_json(const struct berth_standing *s);
-/* [{"reason", "what", "nodes", "only", "text"}]. A new reference. */
+/* Returns [{"reason", "what", "nodes", "only", "text"}]. A new reference. */
 json_t *reasons_json(const struct berth_pending *p);
-/* What one pod asks for, and how many there are. A new reference. */
+/* Returns the requests of one pod, and the number of pods. A new reference. */
 json_t *asked_json(const struct object *work);
-/* One row of the queue: pending i of a plan. A new reference; NULL: its workload is gone meanwhile. */
+/* Returns one row of the queue: pending i of a plan. A new reference; NULL: the workload has been deleted since. */
 json_t *queue_row(const struct call *c, const struct forecast_plan *p, size_t i);
-/* Adds `factors` and `terms` to such a row: what the key is made of, by the policy of its queue. Not to a row whose
- * work the caller may not see. */
+/* Adds `factors` and `terms` of the key, by the policy of the workload's queue. Does nothing if the caller may not see
+ * the workload. */
 void row_show_factors(const struct forecast_plan *p, size_t i, json_t *row);
-/* {"revision", "at"}: which forecast it was. A new reference. */
+/* Returns {"revision", "at"} of the forecast. A new reference. */
 json_t *forecast_label(const struct forecast_run *run);
 
 /* GET /v1/queue?queue=&user=&limit= */

@@ -13,19 +13,19 @@
 
 enum { DRAFTS_MAX = 64 };
 #define SECOND_NS INT64_C(1000000000)
-#define GAIN_NS (60 * SECOND_NS) /* less than that is not worth telling, but for what starts at once */
+#define GAIN_NS (60 * SECOND_NS) /* smaller gains are omitted, unless the job would start at once */
 
-/* ---- variations ---------------------------------------------------------------------------------------------------- */
+/* ---- variations ------------------------------------------------------------------------------------------------- */
 
-/* Copies of the document, each changed in one way: [[document, what was changed, pods of its gang that must start
- * together], ...]; 0: all that wait. The first is the document as it is. */
+/* Copies of the document with one change each: [[document, description of the change, pods of the gang that must start
+ * together (0: all)], ...]. The first one is the unchanged document. */
 struct variations {
     json_t *list;
     const json_t *doc;
     struct work_doc work;
 };
 
-/* 0: it is no gang. */
+/* Returns the minimum size of the gang; 0: not a gang. */
 static uint32_t gang_least(const struct work_doc *d)
 {
     const struct berth_workload *w = &d->workload;
@@ -114,7 +114,7 @@ static bool listed(const char *const *names, size_t len, const char *name)
     return false;
 }
 
-/* Others that the owner may use. */
+/* Tries other queues that the owner may use. */
 static void vary_queue(struct variations *v, struct call *c, const char *owner, const char *group)
 {
     size_t len;
@@ -150,7 +150,7 @@ static json_t *vary(struct call *c, const json_t *doc, const char *owner, const 
     return v.list;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static void drop(void *keep)
 {
@@ -183,14 +183,14 @@ int sooner_ask(struct call *c, const struct forecast_draft *of, size_t of_len, c
     return forecast_ask(c, &wish, ret);
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------------------------------- */
 
 int64_t sooner_start_ns(const struct forecast_run *run, size_t i, const char *workload)
 {
     return forecast_start_beside(run, i, 0, workload);
 }
 
-/* Pods of it that the plan gives a place. */
+/* Returns the number of pods that the plan places. */
 static uint32_t starts_of(const struct forecast_plan *p, const char *id)
 {
     uint32_t starts = 0;
@@ -202,7 +202,7 @@ static uint32_t starts_of(const struct forecast_plan *p, const char *id)
     return starts;
 }
 
-/* A gang has started once the pods that it begins with have a place, though others of it may wait. */
+/* Returns the start in case i. A gang counts as started once its minimum number of pods is placed. */
 static int64_t case_start_ns(const struct forecast_run *run, size_t i, size_t beside, const char *workload)
 {
     uint32_t least = (uint32_t)json_integer_value(json_array_get(json_array_get(run->keep, i), 2));
@@ -211,7 +211,7 @@ static int64_t case_start_ns(const struct forecast_run *run, size_t i, size_t be
     return forecast_start_beside(run, i, beside, workload);
 }
 
-/* What a plan has shown to let it start at once, all of it or some more pods. */
+/* Writes a change that lets all or more of the pods start at once, according to a plan. */
 static json_t *advice_json(const struct forecast_run *run, const struct berth_advice *a, int64_t present_ns)
 {
     char text[TIMESTAMP_MAX];
@@ -226,7 +226,7 @@ static json_t *advice_json(const struct forecast_run *run, const struct berth_ad
     return item;
 }
 
-/* Did a variation say the same? */
+/* Tells whether a variation has the same change. */
 static bool is_listed(const json_t *list, const char *change)
 {
     const json_t *item;
@@ -273,9 +273,9 @@ json_t *sooner_json(const struct forecast_run *run, const char *workload)
     return list;
 }
 
-/* ---- a draft ------------------------------------------------------------------------------------------------------- */
+/* ---- drafts ----------------------------------------------------------------------------------------------------- */
 
-/* Instances that would be stopped for it. */
+/* Returns the number of instances that would be preempted. */
 static size_t stops_of(const struct forecast_plan *p, const char *id)
 {
     size_t stops = 0;
@@ -326,7 +326,7 @@ int sooner_draft(struct call *c)
     }
     if (len == 0)
         return 0;
-    int rc = cap_check(c); /* before anything is planned with it */
+    int rc = cap_check(c); /* checked before planning */
     if (rc == 0)
         rc = sooner_ask(c, drafts, len, NULL, true, &run);
     if (rc < 0 || !run)

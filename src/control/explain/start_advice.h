@@ -1,24 +1,25 @@
-/* start_advice.h - what to change so that a job starts sooner: a few variations of it, each proved by a plan.
+/* start_advice.h - advice for an earlier start of a job: a few variations of the job, each verified by a plan.
  *
- * Half the GPUs, pods or cores, a shorter time, another queue, any domain; and what the reasons of its plan suggest
- * (berth_plan_advise). No more than FORECAST_CASES_MAX - 1 variations are tried, and those for which time was left
- * are told.
+ * The variations are half the GPUs, pods or cores, a shorter time, another queue, any domain, and the changes that the
+ * reasons of the job's plan suggest (berth_plan_advise). At most FORECAST_CASES_MAX - 1 variations are tried; those
+ * that were planned in time are reported.
  */
 #pragma once
 
 #include "control/explain/forecast.h"
 
-/* Plans the job as it is (case 0) and its variations. As forecast_ask. `of` are the documents as they are: one job, or of
- * several together, of which no variations are tried; none: the job is there already, and `job` says which. */
+/* Plans the unchanged job (case 0) and its variations. Returns as forecast_ask. `of`: the documents of a new job, or of
+ * several new jobs, which have no variations; empty: `job` is an existing job. */
 int sooner_ask(struct call *c, const struct forecast_draft *of, size_t of_len, const struct object *job, bool vary,
                const struct forecast_run **ret);
 
-/* When case i lets it start, to be held beside case 0: at once, later, or 0 if that cannot be foreseen. */
+/* Returns the start in case i, comparable with case 0: at once, later, or 0 if unknown. */
 int64_t sooner_start_ns(const struct forecast_run *run, size_t i, const char *workload);
 
-/* [{"change", "start", "sooner_s"}]: those that start sooner, the soonest first. A new reference. */
+/* Returns [{"change", "start", "sooner_s"}] of the variations that start earlier, the earliest first. A new
+ * reference. */
 json_t *sooner_json(const struct forecast_run *run, const char *workload);
 
-/* POST /v1/jobs?dry_run&forecast: adds to the answer where what the change would submit would stand. 0 also when the answer
- * comes later. */
+/* POST /v1/jobs?dry_run&forecast: adds the forecast of the submitted jobs to the answer. Returns 0 also if the answer
+ * is deferred. */
 int sooner_draft(struct call *c);

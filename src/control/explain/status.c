@@ -43,7 +43,7 @@ static bool pauses(const struct state *s, const struct object *work, int64_t now
     return state_pause_end_ns(s, work->id, &failures) > now_ns;
 }
 
-/* All it has is about to end, and what comes after it waits for that. */
+/* All placed instances are stopping, and their replacements wait for that. */
 static bool waits_for_stop(const struct counts *n)
 {
     return n->stopping && n->placed == 0;
@@ -80,9 +80,9 @@ const char *work_state_word(const struct state *s, const struct object *work, in
     return word_for(s, work, &n, now_ns);
 }
 
-/* Since when the condition "Scheduled" is as it is: since pods were left over in every plan, or since the last pod
- * was placed. The daemon remembers no plan from before its start: then since the workload was made, or its last pod
- * placed. */
+/* Returns the time of the last transition of the condition "Scheduled": since every plan left pods over, or since the
+ * last pod was placed. Plans before the daemon's start are unknown; then the time is that of the workload's creation or
+ * of its last placement. */
 static int64_t scheduled_since_ns(const struct call *c, const struct object *work, bool waits)
 {
     int64_t plan_ns = waits ? scheduler_pending_since_ns(control_scheduler(c->control), work->id) : 0;
@@ -96,7 +96,7 @@ static int64_t scheduled_since_ns(const struct call *c, const struct object *wor
     return plan_ns ? plan_ns : since_ns;
 }
 
-/* The condition "Scheduled": true, or false with the counts per reason of the last plan. */
+/* Adds the condition "Scheduled": true, or false with the counts per reason of the last plan. */
 static void add_condition(const struct call *c, const struct object *work, const struct counts *n, json_t *status)
 {
     struct berth_pending p;
@@ -154,7 +154,7 @@ static json_t *instances_json(const struct object *work)
     return list;
 }
 
-/* How far it is: the mean of its pods, those that are done being all the way. Only where some pod says. */
+/* Adds the mean progress of the pods, finished pods counting as complete. Omitted if no pod reports progress. */
 static void add_progress(const struct object *work, json_t *status)
 {
     int64_t sum = 0;
@@ -172,7 +172,7 @@ static void add_progress(const struct object *work, json_t *status)
     }
 }
 
-/* What the first pods with something to say are at, and limits that are no limits where they run. */
+/* Adds the first reported activity, and limits that a node does not enforce. */
 static void add_words(const struct call *c, const struct object *work, json_t *status)
 {
     const char *note = "", *unenforced = "";
@@ -190,7 +190,7 @@ static void add_words(const struct call *c, const struct object *work, json_t *s
         (void)json_object_set_new(status, "last", last);
 }
 
-/* When the last of what runs of a job is expected to have ended. */
+/* Adds the expected end of the last running task of a job. */
 static void add_end(const struct call *c, const struct object *work, json_t *status)
 {
     int64_t end_ns = 0;
@@ -236,7 +236,7 @@ json_t *work_status(const struct call *c, const struct object *work)
     return status;
 }
 
-/* ---- why ----------------------------------------------------------------------------------------------------------- */
+/* ---- explanation ------------------------------------------------------------------------------------------------ */
 
 enum { LINES_MAX = 50 };
 
@@ -246,7 +246,7 @@ static void say(json_t *lines, struct str *text)
     str_clear(text);
 }
 
-/* Where more is to be read of what ran at all. */
+/* Refers to the log if the pod has run. */
 static void hint_at_log(const json_t *last, const char *id, struct str *text)
 {
     const json_t *exit = json_object_get(json_array_get(last, 0), "exit");
@@ -254,7 +254,7 @@ static void hint_at_log(const json_t *last, const char *id, struct str *text)
         str_addf(text, " 'berth logs %s' shows what it said.", id);
 }
 
-/* How its latest pod ended. */
+/* Explains the end of the latest pod. */
 static void why_ended(const struct call *c, const struct object *work, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
@@ -271,7 +271,7 @@ static void why_ended(const struct call *c, const struct object *work, json_t *l
     say(lines, &text);
 }
 
-/* Changes that a plan has shown to help. */
+/* Adds changes that help, according to a plan. */
 static void why_advice(const struct forecast_run *run, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
@@ -341,7 +341,7 @@ static void why_cancelled(const struct object *work, struct str *text)
     str_addf(text, "%s%s.", error ? ": " : "", error ? error : "");
 }
 
-/* Which other job it is to wait for. */
+/* Names the job that the workload waits for. */
 static void why_after(struct call *c, const struct object *work, struct str *text)
 {
     const char *why = "";
@@ -349,7 +349,7 @@ static void why_after(struct call *c, const struct object *work, struct str *tex
     str_addf(text, "It %s.", *why ? why : "waits for other jobs");
 }
 
-/* What its health check says, if it has said anything. */
+/* Adds the error of the health check, if it has reported one. */
 static void why_unready(const struct object *work, const struct object *instance, struct str *text)
 {
     CLEANUP(json) json_t *doc = object_doc(instance);
@@ -432,8 +432,8 @@ static void why_node(struct call *c, const struct object *node, json_t *lines)
     }
 }
 
-/* Asks for changes that would help, by further plans, where the last plan left pods over. *ret NULL: none are
- * sought. True: the answer comes later. */
+/* Requests advice by further plans if the last plan left pods over. *ret NULL: no advice. Returns true if the answer is
+ * deferred. */
 static bool advice_ask(struct call *c, const struct object *work, const struct forecast_run **ret)
 {
     struct berth_pending p;
@@ -443,7 +443,7 @@ static bool advice_ask(struct call *c, const struct object *work, const struct f
         return false;
     const struct forecast_wish wish = {
         .cases = &as_it_is, .cases_len = 1, .subject = work->id, .advise = true, .plan_only = true};
-    return forecast_ask(c, &wish, ret) == 0 && !*ret; /* an answer without them is better than none */
+    return forecast_ask(c, &wish, ret) == 0 && !*ret; /* an error only omits the advice */
 }
 
 int why_run(struct call *c)

@@ -1,4 +1,4 @@
-/* status_test.c - how workloads are doing: since when, for which reason, and what would help. */
+/* status_test.c - status of workloads: time of the last transition, reasons, and advice. */
 #include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
@@ -26,7 +26,7 @@ static const char *since(struct kit *k, const char *path, bool status)
     return text;
 }
 
-/* Later plans that say the same change nothing; a pod that is placed does, and one that is left over again. */
+/* The transition time stays while plans have the same result, and changes when a pod is placed or left over again. */
 static void the_condition_says_since_when(void **state)
 {
     struct kit k;
@@ -56,7 +56,7 @@ static void the_condition_says_since_when(void **state)
     kit_done(&k);
 }
 
-/* A window over n1, which is full, is not why the app waits. */
+/* A window over the full node n1 is not the reason why the app waits. */
 static void a_window_over_another_host_is_not_the_headline(void **state)
 {
     struct kit k;
@@ -76,7 +76,7 @@ static void a_window_over_another_host_is_not_the_headline(void **state)
     kit_done(&k);
 }
 
-/* What is told was planned; of a workload that has its place nothing is. */
+/* Advice is verified by a plan; a placed workload gets none. */
 static void why_tells_what_a_plan_has_shown(void **state)
 {
     struct kit k;
@@ -97,7 +97,7 @@ static void why_tells_what_a_plan_has_shown(void **state)
     kit_done(&k);
 }
 
-/* Six of eight fit: half of them is not all that can be said. */
+/* Six of eight pods fit: the advice is six, not half of eight. */
 static void a_gang_may_begin_with_as_many_as_fit(void **state)
 {
     struct kit k;
@@ -142,7 +142,7 @@ static void a_model_that_no_node_has_is_warned_of(void **state)
     }
     CALL(&k, 200, ALICE, "POST", "/v1/jobs?dry_run=true", rows[0].body);
     assert_non_null(kit_at(&k, "answer/warnings/0"));
-    /* A request that is repeated with its key gets the same answer, also when there is such a node by then. */
+    /* A repeated request with the same key gets the same answer, even if such a node exists by then. */
     k.key = "once";
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", rows[0].body);
     assert_non_null(kit_at(&k, "warnings/0"));
@@ -152,7 +152,7 @@ static void a_model_that_no_node_has_is_warned_of(void **state)
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", rows[0].body);
     assert_non_null(kit_at(&k, "warnings/0"));
     k.key = NULL;
-    /* As it was written it is kept, and matched whatever its case. */
+    /* The model keeps its spelling, and is matched without case. */
     CALL(&k, 200, ALICE, "GET", "/v1/jobs/4", NULL);
     SAYS(&k, "a100");
     kit_plan(&k);

@@ -1,5 +1,6 @@
-/* views_test.c - what people see of the queue: order, forecasts, why, who holds what, drafts, policies tried; and what they
- * do not see of others. */
+/* views_test.c - views of the queue: order, forecasts, explanations, holders, drafts and tried policies, and what is
+ * hidden of other users' work.
+ */
 #include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
@@ -7,7 +8,7 @@
 #define ALICE "user:alice"
 #define BOB "user:bob"
 
-/* Two nodes with two GPUs each; alice's job 1 holds one node for an hour, bob's job 2 the other for two. */
+/* Two nodes with two GPUs each; alice's job 1 holds one node for an hour, bob's job 2 holds the other for two hours. */
 static void crowd(struct kit *k)
 {
     kit_open(k);
@@ -23,7 +24,7 @@ static void crowd(struct kit *k)
     kit_plan(k);
 }
 
-/* Two that wait: alice's 3 for a node, bob's 4 for a node. */
+/* Adds two waiting jobs that need a node each: alice's job 3 and bob's job 4. */
 static void waiting(struct kit *k)
 {
     crowd(k);
@@ -48,7 +49,7 @@ static void queue_is_in_order(void **state)
     assert_int_equal(kit_number(&k, "items/0/position"), 1);
     assert_int_equal(kit_number(&k, "items/0/asked/gpu"), 2);
     assert_string_equal(kit_text(&k, "items/1/id"), "4");
-    /* The hour of job 1 is over before the two of job 2. */
+    /* Job 1 ends before job 2. */
     assert_non_null(kit_at(&k, "items/0/start"));
     assert_non_null(kit_at(&k, "items/1/start"));
     assert_true(strcmp(kit_text(&k, "items/0/start"), kit_text(&k, "items/1/start")) < 0);
@@ -62,7 +63,7 @@ static void queue_is_in_order(void **state)
     CALL(&k, 200, ADMIN, "GET", "/v1/queue?queue=none", NULL);
     assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
     CALL(&k, 400, ADMIN, "GET", "/v1/queue?limit=0", NULL);
-    /* the waits are of all, however few are listed, and of others' nothing is told */
+    /* The waits are over all rows, whatever the limit, but only over visible workloads. */
     k.now_ns += INT64_C(60) * 1000000000;
     CALL(&k, 200, ADMIN, "GET", "/v1/queue?limit=1&waits=true", NULL);
     assert_int_equal(kit_number(&k, "waits/count"), 2);
@@ -74,7 +75,7 @@ static void queue_is_in_order(void **state)
     kit_done(&k);
 }
 
-/* What others have is a place in the order and as much of a name as the setting says. */
+/* Of other users' work the answer has the position, and the names that the setting permits. */
 static void others_are_shown_as_allowed(void **state)
 {
     static const struct {
@@ -139,7 +140,7 @@ static void why_is_complete(void **state)
     assert_int_equal(kit_number(&k, "reasons/0/nodes"), 2);
     assert_non_null(kit_at(&k, "start"));
     assert_non_null(kit_at(&k, "end"));
-    /* Her own job is what it waits for, and it is named. */
+    /* The job waits for alice's own job, which is named. */
     assert_string_equal(kit_text(&k, "blockers/0/workload"), "1");
     assert_string_equal(kit_text(&k, "blockers/0/node"), "n1");
     assert_string_equal(kit_text(&k, "blockers/0/devices/0"), "gpu0");
@@ -152,7 +153,7 @@ static void why_is_complete(void **state)
     kit_done(&k);
 }
 
-/* A job of one GPU less would start at once, where there is one. */
+/* A job with one GPU less would start at once, if a GPU is free. */
 static void what_starts_sooner_is_proved(void **state)
 {
     struct kit k;
@@ -167,9 +168,9 @@ static void what_starts_sooner_is_proved(void **state)
     assert_string_equal(kit_text(&k, "sooner/0/change"), "with 1 GPU in each pod instead of 2");
     assert_true(json_is_true(kit_at(&k, "sooner/0/now")));
     assert_true(kit_number(&k, "sooner/0/sooner_s") > 3000);
-    assert_int_equal(json_array_size(kit_at(&k, "sooner")), 1); /* half the time brings nothing */
+    assert_int_equal(json_array_size(kit_at(&k, "sooner")), 1); /* half the time has no effect */
 
-    /* Nothing of it is left in the cluster. */
+    /* The cluster is unchanged. */
     struct berth_err err = {0};
     assert_int_equal(before, state_revision(control_state(k.control)));
     if (state_audit(control_state(k.control), &err) < 0)
@@ -180,7 +181,7 @@ static void what_starts_sooner_is_proved(void **state)
     kit_done(&k);
 }
 
-/* A queue that goes first, if its owner may use it. */
+/* A queue with a higher rank is suggested if the owner may use it. */
 static void another_queue_may_be_sooner(void **state)
 {
     struct kit k;
@@ -245,7 +246,7 @@ static void drafts_are_foreseen(void **state)
     kit_done(&k);
 }
 
-/* Of the policy in force, whatever it is named: a formula, or a ranking with weights of its own. */
+/* Factors follow the present policy: a formula, or a ranking with weights of its own. */
 static void queue_shows_factors(void **state)
 {
     struct kit k;
@@ -275,7 +276,7 @@ static void queue_shows_factors(void **state)
     assert_null(kit_at(&k, "items/0/factors"));
     CALL(&k, 200, ALICE, "GET", "/v1/queue?factors=true", NULL);
     assert_non_null(kit_at(&k, "items/0/factors"));
-    assert_null(kit_at(&k, "items/1/factors")); /* bob's */
+    assert_null(kit_at(&k, "items/1/factors")); /* bob's job */
     kit_done(&k);
 }
 
@@ -299,7 +300,7 @@ static void policies_are_tried(void **state)
     CALL(&k, 400, ADMIN, "POST", "/v1/policies/test", "{formula: 'age +'}");
     CALL(&k, 400, ADMIN, "POST", "/v1/policies/test", "{ranking: wishful}");
     CALL(&k, 404, ADMIN, "POST", "/v1/policies/test", "{policy: wishful}");
-    /* Others' keys are not shown, and nothing has changed. */
+    /* Factors of other users' work are hidden, and nothing has changed. */
     CALL(&k, 200, ALICE, "POST", "/v1/policies/test", "{ranking: sjf}");
     assert_null(strstr(k.text, "fourth"));
     CALL(&k, 200, ADMIN, "GET", "/v1/queue", NULL);
@@ -307,7 +308,7 @@ static void policies_are_tried(void **state)
     kit_done(&k);
 }
 
-/* Numbers, not words: 10 comes after 9. Each page goes on where the one before has ended, and nothing is told twice. */
+/* Ids are ordered as numbers: 10 after 9. Each page continues at the end of the last one, without repeats. */
 static void jobs_are_listed_from_either_end(void **state)
 {
     static const struct {
@@ -349,12 +350,12 @@ static void jobs_are_listed_from_either_end(void **state)
     kit_done(&k);
 }
 
-/* Another node takes both that wait; without the one that would be free first they wait longer. */
+/* With another node both jobs start; without the node that is free first they wait longer. */
 static void other_nodes_are_tried(void **state)
 {
     static const struct {
         const char *body;
-        int added, removed, starts; /* nodes, and what would start at once */
+        int added, removed, starts; /* number of nodes, and of jobs that start at once */
         bool longer;
     } rows[] = {
         {"{nodes: [{like: n1, count: 2}]}",                                    2, 0, 2, false},
@@ -389,13 +390,13 @@ static void other_nodes_are_tried(void **state)
         assert_true(rows[i].longer ? then > now : rows[i].starts ? then < now : then <= now);
         assert_non_null(kit_at(&k, "items/0/was_start"));
     }
-    /* The emptiest goes first; of those that hold as much, the first by its id. */
+    /* The least loaded node is removed first; among equal ones, the first by id. */
     CALL(&k, 200, ADMIN, "POST", "/v1/what_if", "{nodes: [{like: what-if-1, count: -1}, {like: n2, count: -1}]}");
     assert_string_equal(kit_text(&k, "nodes/removed/0"), "what-if-1");
     assert_string_equal(kit_text(&k, "nodes/removed/1"), "n1");
     CALL(&k, 200, ADMIN, "POST", "/v1/what_if", "{nodes: [{label: rack, count: -1}]}");
     assert_string_equal(kit_text(&k, "nodes/removed/0"), "what-if-1");
-    /* Nothing of it is left. */
+    /* The state is unchanged. */
     assert_int_equal(before, state_revision(control_state(k.control)));
     if (state_audit(control_state(k.control), &err) < 0)
         fail_msg("%s", err.text);
@@ -404,7 +405,7 @@ static void other_nodes_are_tried(void **state)
     assert_string_equal(kit_text(&k, "status/state"), "pending");
     CALL(&k, 200, ADMIN, "GET", "/v1/nodes", NULL);
     assert_int_equal(json_array_size(kit_at(&k, "items")), 3);
-    /* Others' work is in the sums alone. */
+    /* Other users' work appears only in totals. */
     CALL(&k, 200, ALICE, "POST", "/v1/what_if", "{nodes: [{like: n1, count: 1}]}");
     assert_null(strstr(k.text, "fourth"));
     assert_int_equal(kit_number(&k, "waits/of"), 2);
@@ -474,7 +475,7 @@ static void holders_of_all_nodes_are_told(void **state)
     assert_string_equal(kit_text(&k, "items/1/node"), "n2");
     assert_non_null(kit_at(&k, "items/1/devices"));
     assert_null(kit_at(&k, "continue"));
-    /* page by page */
+    /* In pages. */
     CALL(&k, 200, ADMIN, "GET", "/v1/holders?all=true&limit=1", NULL);
     assert_int_equal(json_array_size(kit_at(&k, "items")), 1);
     assert_string_equal(kit_text(&k, "continue"), "n1");
@@ -487,7 +488,7 @@ static void holders_of_all_nodes_are_told(void **state)
     CALL(&k, 400, ADMIN, "GET", "/v1/holders?all=true&node=n1", NULL);
     CALL(&k, 400, ADMIN, "GET", "/v1/holders?all=true&device=n1/gpu0", NULL);
     CALL(&k, 400, ADMIN, "GET", "/v1/holders?all=true&at=2026-03-01T10:00:30Z", NULL);
-    /* what is somebody else's is told as of one node */
+    /* Other users' work is hidden as for a single node. */
     CALL(&k, 200, ALICE, "GET", "/v1/holders?all=true", NULL);
     assert_string_equal(kit_text(&k, "items/0/owner"), "alice");
     assert_null(kit_at(&k, "items/1/owner"));
@@ -535,7 +536,7 @@ static void use_is_summed(void **state)
     kit_done(&k);
 }
 
-/* ---- on another thread, as berthd has it ---- */
+/* ---- on another thread, as in berthd ---------------------------------------------------------------------------- */
 
 static struct {
     void (*work)(void *), (*after)(void *);
@@ -546,7 +547,7 @@ static struct {
 static void run_later(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
 {
     (void)ctx;
-    assert_int_equal(put_off.len, 0); /* one at a time */
+    assert_int_equal(put_off.len, 0); /* one run at a time */
     put_off.work = work;
     put_off.after = after;
     put_off.arg = arg;
@@ -594,20 +595,21 @@ static void calls_wait_for_the_worker(void **state)
     ask(&k, "POST", "/v1/policies/test", "{\"ranking\": \"sjf\"}", &a[2]);
     ask(&k, "GET", "/v1/jobs/3/why", NULL, &a[3]);
     assert_int_equal(a[0].status, 0);
-    CALL(&k, 200, ALICE, "POST", "/v1/jobs/3/cancel", NULL); /* while it is being made */
-    run_now();                                               /* serves all that wait for the outlook */
+    CALL(&k, 200, ALICE, "POST", "/v1/jobs/3/cancel", NULL); /* while the forecast is being made */
+    run_now();                                               /* answers all requests that wait for the outlook */
     assert_int_equal(a[0].status, 200);
     assert_int_equal(a[0].total, 2);
     assert_int_equal(a[1].status, 200);
     assert_int_equal(a[3].status, 200);
     assert_int_equal(a[2].status, 0);
-    run_now(); /* and the next one is under way */
+    run_now(); /* the next run had been started */
     assert_int_equal(a[2].status, 200);
     assert_int_equal(put_off.len, 0);
     kit_done(&k);
 }
 
-/* Who waits when the daemon stops is told; what is being made is dropped, whether it ends before or not. */
+/* Waiting requests are answered when the daemon stops; the running forecast is dropped, whether it ends before or
+ * after. */
 static void calls_that_wait_are_told_of_the_end(void **state)
 {
     (void)state;

@@ -35,14 +35,14 @@ const struct object_kind what_if_node_kind = {.table = &node_keys_of,
                                               .size = sizeof(struct what_if_node),
                                               .finish = node_finish};
 
-/* ---- which ones ----------------------------------------------------------------------------------------------------- */
+/* ---- matching nodes --------------------------------------------------------------------------------------------- */
 
-/* What "like that" means. */
+/* The criterion of "like that node" or "with that label". */
 struct pattern {
     const struct object *like; /* NULL: by label */
     struct node_doc doc;       /* of `like` */
-    const char *key, *value;   /* of the label; value NULL: any */
-    const char *text;          /* the label in a document; NULL: it may look otherwise */
+    const char *key, *value;   /* the label; value NULL: any */
+    const char *text;          /* the label as JSON text, for a quick search; NULL: needs escapes */
 };
 
 static bool has_label(const struct berth_node *n, const char *key, const char *value)
@@ -73,7 +73,7 @@ static bool same_hardware(const struct berth_node *a, const struct berth_node *b
     return true;
 }
 
-/* The label as a document has it; NULL: some of it would be written otherwise in JSON. */
+/* Returns the label as JSON text; NULL if a character would need an escape. */
 static const char *label_text(struct arena *arena, const char *key, const char *value)
 {
     for (const char *text = key; text; text = text == key ? value : NULL)
@@ -87,7 +87,7 @@ static const char *label_text(struct arena *arena, const char *key, const char *
     return arena_strdup(arena, text.at);
 }
 
-/* Looked at before its document is read, for there may be very many. */
+/* A quick check before the document is parsed, because nodes may be many. */
 static bool may_match(const struct call *c, const struct pattern *p, const struct object *node)
 {
     static const char *const of[] = {"cpu", "memory", "gpu"};
@@ -119,16 +119,16 @@ static bool matches(const struct call *c, const struct pattern *p, const struct 
     return is;
 }
 
-/* ---- drafts --------------------------------------------------------------------------------------------------------- */
+/* ---- drafts ----------------------------------------------------------------------------------------------------- */
 
 struct drafting {
     struct call *c;
     struct arena *arena;
     struct what_if_nodes *to;
-    const struct object **by_load; /* every node, the emptiest first; NULL: not wanted yet */
-    bool *gone;                    /* of these, which are taken away already */
+    const struct object **by_load; /* every node, least loaded first; NULL: not sorted yet */
+    bool *gone;                    /* nodes of `by_load` that are removed already */
     size_t nodes_len;
-    unsigned number; /* of the last that was added */
+    unsigned number; /* number of the last added node */
 };
 
 static void draft_add(struct drafting *d, const char *id, json_t *doc, bool gone)
@@ -138,7 +138,7 @@ static void draft_add(struct drafting *d, const char *id, json_t *doc, bool gone
         (struct forecast_draft){.kind = KIND_NODE, .id = arena_strdup(d->arena, id), .doc = doc, .gone = gone};
 }
 
-/* One that would have just joined: what is there belongs to the machine, what was is not its. */
+/* Adds a copy of a node as if it had just joined: keeps the hardware, and removes the node's own state. */
 static void draft_new(struct drafting *d, const struct object *like)
 {
     static const char *const own[] = {"address",  "disabled",       "was",           "epoch", "seq",
@@ -196,7 +196,7 @@ static void nodes_sort(struct drafting *d)
     qsort(d->by_load, len, sizeof *d->by_load, by_load);
 }
 
-/* Those that take no work are as good as gone. */
+/* Removes nodes. Nodes that accept no work are skipped: they have no effect. */
 static int take_away(struct drafting *d, const struct pattern *p, size_t count)
 {
     size_t left = count;
@@ -214,7 +214,7 @@ static int take_away(struct drafting *d, const struct pattern *p, size_t count)
                 : 0;
 }
 
-/* The first by its id. */
+/* Returns the matching node with the lowest id. */
 static const struct object *first_like(struct drafting *d, const struct pattern *p)
 {
     size_t len;
@@ -242,7 +242,7 @@ static int pattern_read(struct drafting *d, const struct what_if_node *asked, st
     if (!ret->like)
         return err_set(&d->c->err, ENOENT, "no node %s; 'berth get nodes' lists those there are",
                        quote(asked->like, shown));
-    *ret_doc = object_doc(ret->like); /* its texts are the node's */
+    *ret_doc = object_doc(ret->like); /* the parsed node refers to its texts */
     return node_doc_read(*ret_doc, d->arena, &ret->doc, &d->c->err);
 }
 

@@ -25,9 +25,9 @@ static void say(json_t *to, const char *key, int64_t ns)
         (void)json_object_set_new(to, key, json_string(timestamp_text(ns, text)));
 }
 
-/* ---- quotas -------------------------------------------------------------------------------------------------------- */
+/* ---- quotas ----------------------------------------------------------------------------------------------------- */
 
-/* What one more pod of it, or the whole gang, counts of a resource. */
+/* Returns the amount of a resource that one more pod, or the whole gang, counts against quotas. */
 static int64_t counts_of(const struct berth_workload *w, const char *resource)
 {
     const struct berth_gpu_need *gpu = &w->shape.gpu;
@@ -44,7 +44,7 @@ static int64_t counts_of(const struct berth_workload *w, const char *resource)
     return 0;
 }
 
-/* "group/vision holds 8 gpu, of 8 gpu at most", for each limit that it would exceed now. */
+/* Adds "group/vision holds 8 gpu, of 8 gpu at most" for each limit that the workload would exceed now. */
 static void quota_add(struct call *c, const char *id, const struct quota_doc *q, const struct berth_workload *w,
                       json_t *list)
 {
@@ -91,7 +91,7 @@ static json_t *quotas_json(struct call *c, const struct object *work, const stru
     return list;
 }
 
-/* ---- dependencies -------------------------------------------------------------------------------------------------- */
+/* ---- dependencies ----------------------------------------------------------------------------------------------- */
 
 static json_t *after_json(struct call *c, const struct work_doc *d)
 {
@@ -110,7 +110,7 @@ static json_t *after_json(struct call *c, const struct work_doc *d)
     return list;
 }
 
-/* ---- who holds it -------------------------------------------------------------------------------------------------- */
+/* ---- blockers --------------------------------------------------------------------------------------------------- */
 
 static json_t *blockers_json(const struct call *c, const struct berth_standing *s)
 {
@@ -124,7 +124,7 @@ static json_t *blockers_json(const struct call *c, const struct berth_standing *
     return list;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------- */
+/* ---- answer ----------------------------------------------------------------------------------------------------- */
 
 static void add_standing(const struct call *c, const struct forecast_plan *p, size_t at, json_t *body)
 {
@@ -146,7 +146,7 @@ static void add_standing(const struct call *c, const struct forecast_plan *p, si
         (void)json_object_set_new(body, "start_guess", json_true());
 }
 
-/* Of one that runs: when the last of it is expected to have ended. */
+/* Adds the expected end of a running job: that of its last task. */
 static void add_end(const struct call *c, const struct object *work, json_t *body)
 {
     int64_t end_ns = 0, start_ns = 0;
@@ -168,7 +168,7 @@ static void add_end(const struct call *c, const struct object *work, json_t *bod
         (void)json_object_set_new(body, "end_guess", json_true());
 }
 
-/* Of one that is not in the order yet, or whose place is about to be free. */
+/* Adds the start of a job that is not in the order yet, or whose reserved place is about to be free. */
 static void add_start(const struct forecast_run *run, const struct object *work, json_t *body)
 {
     bool guess;

@@ -1,5 +1,5 @@
-/* why.h - why a job does not run yet, completely: its place in the order, what it is ranked by, what stands in its way, who
- * holds what it waits for, when it will start, and what to change to start sooner.
+/* why.h - the complete explanation of a waiting job: its position, the factors of its rank, the reasons, the holders of
+ * what it waits for, its start estimate, and changes for an earlier start.
  */
 #pragma once
 

@@ -14,7 +14,7 @@ static void add_number(struct str *to, int64_t number)
     str_add(to, str_u64(number < 0 ? -(uint64_t)number : (uint64_t)number, buf));
 }
 
-/* Written for each pod that is placed: without printf. */
+/* Avoids printf, because it runs for each placed pod. */
 void unit_action_write(const struct unit_action *a, struct str *to)
 {
     if (str_text(to)[to->len - 1] == ']')

@@ -1,11 +1,13 @@
-/* journal_note.h - records of the journal that change no document: what was gathered in memory for a while.
+/* journal_note.h - journal records that change no document: data that was collected in memory for some time.
  *
- * What people looked at (read_log.h), submissions that were refused (refusals.h), what nodes used (node_status.h).
+ * The sources are reads by users (read_log.h), refused submissions (refusals.h) and resource use of nodes
+ * (node_status.h).
  */
 #pragma once
 
 #include "base/str.h"
 #include "control/control.h"
 
-/* Submits a record of this kind; `extra` is a JSON object whose members the record gets. Logs a failure; -errno. */
+/* Submits a record of this kind; the members of the JSON object `extra` are added to the record. Logs a failure and
+ * returns -errno. */
 int journal_note(struct control *c, const char *kind, const struct str *extra);

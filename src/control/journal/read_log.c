@@ -8,7 +8,7 @@
 #include "control/control_parts.h"
 #include "control/journal/journal_note.h"
 
-enum { PATH_SHOWN = 256, VIEWS_MAX = 1000 }; /* of users and paths in a minute; the rest is counted */
+enum { PATH_SHOWN = 256, VIEWS_MAX = 1000 }; /* per minute: pairs of user and path; more reads are only counted */
 
 struct view {
     char *user, *path;
@@ -20,7 +20,7 @@ struct reads {
     VEC(struct view) list;
     struct map map;
     uint64_t more;
-    uint64_t after; /* this record: nothing else was written since the last of these */
+    uint64_t after; /* no other record was written since the last record of reads, which ends here */
 };
 
 struct reads *reads_new(void)
@@ -80,7 +80,7 @@ void reads_write(struct control *c)
 {
     struct reads *v = c->reads;
     if (v->list.len == 0 || (!c->stopping && store_log_last(c->store) <= v->after))
-        return; /* while nothing happens nothing is written, whoever looks */
+        return; /* an idle cluster writes nothing, even if users read */
     CLEANUP(str) struct str extra = {0};
     str_add(&extra, "{\"views\":[");
     for (size_t i = 0; i < v->list.len; i++) {
@@ -93,6 +93,6 @@ void reads_write(struct control *c)
     }
     str_addf(&extra, "],\"more\":%" PRIu64 "}", v->more);
     if (journal_note(c, "views", &extra) == 0)
-        clear(v); /* else once more with the next ones */
+        clear(v); /* kept after a failure, for the next record */
     v->after = store_log_last(c->store) + 1;
 }

@@ -1,8 +1,8 @@
-/* read_log.h - what people looked at, for the journal: who read what, how often, and when last.
+/* read_log.h - the journal's record of reads: user, path, number of reads, time of the last one.
  *
- * Gathered in memory and written once a minute, if anything else was since, one record for all: {"views": [[user, path, times, last], ...], "more": N}.
- * So reading costs no sync of the disk, and a crash loses a minute of it. Agents' reads are not people's, and what a
- * question was (its query) is not kept.
+ * Reads are collected in memory and written once a minute as one record, if another record was written since: {"views":
+ * [[user, path, times, last], ...], "more": N}. So a read causes no sync of the disk, and a crash loses one minute of
+ * reads. Reads of agents are not recorded, and neither are the queries of requests.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 struct reads;
 struct reads *reads_new(void);
-void reads_free(struct reads *v); /* NULL is fine */
+void reads_free(struct reads *v); /* NULL is allowed */
 void reads_note(struct reads *v, const char *user, const char *path, int64_t now_ns);
-/* Submits what was gathered, if anything was. */
+/* Submits the collected reads, if there are any. */
 void reads_write(struct control *c);

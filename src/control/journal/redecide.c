@@ -13,11 +13,11 @@
 enum { ACTIONS_TOLD = 100, ACTIONS_LOOKED_AT = 2000 };
 #define SECOND_NS INT64_C(1000000000)
 
-/* What the worker has; nobody else looks at it meanwhile, but for `enough`. */
+/* Owned by the worker while it runs; the loop may only set `enough`. */
 struct redecide {
     struct control *control;
-    char *dir;         /* of segments; NULL: none */
-    struct call *call; /* who waits; NULL: nobody any more */
+    char *dir;         /* folder of the segments; NULL: none */
+    struct call *call; /* the waiting request; NULL: none */
     bool running;
     atomic_bool enough;
     uint64_t record, trimmed, upto;
@@ -55,7 +55,7 @@ void redecide_stop(struct redecide *r)
     call_answer(c, -ENOSPC);
 }
 
-/* ---- a record ------------------------------------------------------------------------------------------------------- */
+/* ---- a record --------------------------------------------------------------------------------------------------- */
 
 struct looking {
     uint64_t seq, revision;
@@ -72,7 +72,7 @@ static int look(void *ctx, const struct store_record *r)
     return 1;
 }
 
-/* A new reference to the record that the path names, NULL with an error. */
+/* Returns a new reference to the record that the path names, or NULL with an error. */
 static json_t *record_of(struct call *c, struct looking *l)
 {
     struct store *store = control_store(c->control);
@@ -117,7 +117,7 @@ int audit_one(struct call *c)
     return 0;
 }
 
-/* ---- on the worker -------------------------------------------------------------------------------------------------- */
+/* ---- on the worker ---------------------------------------------------------------------------------------------- */
 
 static bool enough(void *ctx)
 {
@@ -126,7 +126,7 @@ static bool enough(void *ctx)
     return atomic_load(&r->enough) || env->steady_ns(env->ctx) - r->start_ns > REDECIDE_S * SECOND_NS;
 }
 
-/* Those of a list that the other has not; each is looked for from the other's beginning. */
+/* Returns the actions of `list` that `other` lacks. Each one is searched for from the beginning of `other`. */
 static json_t *only_in(const json_t *list, const json_t *other)
 {
     json_t *only = json_array();
@@ -166,9 +166,9 @@ static void work(void *ctx)
     r->took_ns = r->control->env.steady_ns(r->control->env.ctx) - r->start_ns;
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------- */
+/* ---- the request ------------------------------------------------------------------------------------------------ */
 
-/* What came of it, for the call that asked. */
+/* Fills in the answer of the waiting request. */
 static int outcome(struct redecide *r, struct call *c)
 {
     json_t *differences = take_ptr(&r->differences);
@@ -222,7 +222,7 @@ int audit_replay(struct call *c)
                            .start_ns = env->steady_ns(env->ctx),
                            .differences = json_array()};
     (env->run_slow ? env->run_slow : env->run)(env->ctx, work, after, r);
-    if (!r->running) /* it was done at once, on this thread */
+    if (!r->running) /* the environment ran the work synchronously */
         return outcome(r, c);
     r->call = c;
     c->later = true;

@@ -1,4 +1,4 @@
-/* redecide_test.c - one decision of the journal made again over the API: the same, another, not to be had; one at a time. */
+/* redecide_test.c - replays of one decision over the API: same, different and unavailable results; one at a time. */
 #include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
@@ -7,7 +7,7 @@
 #include <ftw.h>
 #include <inttypes.h>
 
-/* Three nodes, and jobs that are placed and that wait. */
+/* Makes three nodes, and jobs that are placed or wait. */
 static void history(struct kit *k)
 {
     kit_people(k);
@@ -26,7 +26,7 @@ static void history(struct kit *k)
     }
 }
 
-/* The records of decisions that the audit lists; how many. */
+/* Lists the records of decisions in the audit; returns their number. */
 static size_t decisions(struct kit *k, json_int_t *ret, size_t cap)
 {
     size_t i, len = 0;
@@ -42,7 +42,7 @@ static int replayed(struct kit *k, json_int_t record)
 {
     char path[64];
     (void)snprintf(path, sizeof path, "/v1/audit/%" JSON_INTEGER_FORMAT "/replay", record);
-    return kit_call(k, ADMIN, "POST", path, record % 2 ? "{}" : NULL); /* as clients will */
+    return kit_call(k, ADMIN, "POST", path, record % 2 ? "{}" : NULL); /* with and without a body, as clients do */
 }
 
 static void all_are_the_same(struct kit *k, const json_int_t *records, size_t len)
@@ -66,7 +66,7 @@ static void decisions_are_made_again(void **state)
     uint64_t revision = store_revision(k.store), last = store_log_last(k.store);
     assert_true(len >= 8);
     all_are_the_same(&k, records, len);
-    /* The first needs less of the past than the last, and nothing is written. */
+    /* The first decision needs less history than the last, and nothing is written. */
     int64_t changes = kit_number(&k, "changes");
     assert_int_equal(replayed(&k, records[0]), 200);
     assert_true(kit_number(&k, "changes") < changes);
@@ -77,11 +77,11 @@ static void decisions_are_made_again(void **state)
     CALL(&k, 200, ADMIN, "GET", path, NULL);
     assert_int_equal(kit_number(&k, "seq"), records[0]);
     assert_string_equal(kit_text(&k, "cycle/actions/0/0"), "place");
-    assert_true(json_is_string(kit_at(&k, "changes/0"))); /* its key alone */
+    assert_true(json_is_string(kit_at(&k, "changes/0"))); /* only the key */
     kit_done(&k);
 }
 
-/* As if another build had decided: a record with a plan that nobody makes. */
+/* A record contains a plan that this build does not make, as if another build had decided. */
 static void a_difference_is_told(void **state)
 {
     struct kit k;
@@ -121,7 +121,7 @@ static void a_difference_is_told(void **state)
     assert_string_equal(kit_text(&k, "differences/0/recorded"), "00000000deadbeef");
     assert_string_equal(kit_text(&k, "differences/0/only_recorded/0/1"), "99");
     assert_true(json_array_size(kit_at(&k, "differences/0/only_replayed")) > 0);
-    all_are_the_same(&k, records, len); /* those before it */
+    all_are_the_same(&k, records, len); /* earlier decisions are not affected */
     kit_done(&k);
 }
 
@@ -150,7 +150,7 @@ static void what_cannot_be_is_said(void **state)
     kit_done(&k);
 }
 
-/* ---- a worker that is told when ------------------------------------------------------------------------------------- */
+/* ---- a worker under the control of the test --------------------------------------------------------------------- */
 
 static struct {
     void (*work)(void *), (*after)(void *);
@@ -165,7 +165,7 @@ static void run_later(void *ctx, void (*work)(void *), void (*after)(void *), vo
     put_off.arg = arg;
 }
 
-/* The clock is looked at with each record, unless it was told to end. */
+/* Counts readings of the clock: one per record, unless the replay was stopped. */
 static size_t looks;
 
 static int64_t looked_at(void *ctx)
@@ -193,11 +193,11 @@ static void one_at_a_time(void **state)
     k.control->env.run_slow = run_later;
     send(&k, records[len - 1]);
     assert_false(k.answered);
-    CALL(&k, 429, ADMIN, "POST", "/v1/audit/1/replay", NULL); /* it need not be a decision to be too many */
+    CALL(&k, 429, ADMIN, "POST", "/v1/audit/1/replay", NULL); /* refused before the record is examined */
     json_decref(k.body);
     k.answered = false;
     kit_done(&k);
-    assert_true(k.answered && k.status == 503); /* the first */
+    assert_true(k.answered && k.status == 503); /* the first request */
 }
 
 static void who_waits_is_told_at_the_end(void **state)
@@ -214,7 +214,7 @@ static void who_waits_is_told_at_the_end(void **state)
     put_off.after(put_off.arg);
     assert_true(k.answered && json_is_true(kit_at(&k, "same")));
 
-    /* It takes too long. */
+    /* A replay that takes too long. */
     send(&k, records[len - 1]);
     k.steady_ns += (REDECIDE_S + 1) * INT64_C(1000000000);
     put_off.work(put_off.arg);
@@ -222,21 +222,21 @@ static void who_waits_is_told_at_the_end(void **state)
     assert_true(k.answered && k.status == 503);
     SAYS(&k, "berth replay");
 
-    /* The daemon stops meanwhile: what is under way ends at its next record, and nobody is told twice. */
+    /* The daemon stops: the running replay ends at its next record, and its request is answered only once. */
     send(&k, records[len - 1]);
     control_quiesce(k.control);
     assert_true(k.answered && k.status == 503);
     SAYS(&k, "stopping");
     k.control->env.steady_ns = looked_at;
     put_off.work(put_off.arg);
-    assert_int_equal(looks, 1); /* for how long it took */
+    assert_int_equal(looks, 1); /* only to measure the duration */
     put_off.after(put_off.arg);
     control_free(k.control);
     store_close(k.store);
     json_decref(k.body);
 }
 
-/* ---- segments ------------------------------------------------------------------------------------------------------- */
+/* ---- segments --------------------------------------------------------------------------------------------------- */
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
@@ -246,7 +246,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return remove(path);
 }
 
-/* What is before the record is in segments, and trimmed from the log. */
+/* Earlier records are in segments, and trimmed from the log. */
 static void segments_are_read_too(void **state)
 {
     struct kit k;
@@ -267,7 +267,7 @@ static void segments_are_read_too(void **state)
     assert_int_equal(replayed(&k, records[0]), 410);
     SAYS(&k, "segments");
     all_are_the_same(&k, records + len / 2 + 1, len - len / 2 - 1);
-    /* Without them there is no state to begin from. */
+    /* Without the segments there is no initial state. */
     (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     assert_int_equal(replayed(&k, records[len - 1]), 410);
     SAYS(&k, "rests on");

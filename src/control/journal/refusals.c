@@ -11,7 +11,7 @@
 #include "control/control_parts.h"
 #include "control/journal/journal_note.h"
 
-/* Of a minute; what is beyond is counted. A message may quote what the user wrote, so it is cut. */
+/* Limits per minute; more refusals are only counted. A message may quote the user's input, so its length is bounded. */
 enum { REFUSALS_MAX = 1000, REQUEST_SHOWN = 128, TEXT_SHOWN = 256 };
 
 struct refusal {
@@ -74,7 +74,7 @@ static bool is_submission(const struct call *c)
     return false;
 }
 
-/* Cut between characters of UTF-8, so that it stays text. */
+/* Cuts a text at a UTF-8 character boundary. */
 static char *cut(const char *text, size_t max)
 {
     size_t len = strnlen(text, max);
@@ -136,5 +136,5 @@ void refusals_write(struct control *c)
     }
     str_addf(&extra, "],\"more\":%" PRIu64 "}", r->more);
     if (journal_note(c, "refusals", &extra) == 0)
-        clear(r); /* else once more with the next ones */
+        clear(r); /* kept after a failure, for the next record */
 }

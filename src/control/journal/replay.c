@@ -16,29 +16,29 @@
 #include "wire/doc/api.h"
 #include "wire/text/document.h"
 
-enum { UNITS_AFTER = 1000 }; /* records after one of a decision, among which its other units are looked for */
+enum { UNITS_AFTER = 1000 }; /* records to read after a decision's record, in search of its other commit batches */
 
-/* A decision to be made again. */
+/* A recorded decision. */
 struct cycle {
     uint64_t n, revision, seed, state, plan;
-    uint64_t record, record_last; /* of its first unit, and of the last that was found */
+    uint64_t record, record_last; /* records of its first and of its last known commit batch */
     int64_t now_ns;
     char *profile;
-    json_t *assumed; /* NULL: nothing was */
-    json_t *kinds;   /* hashes by kind; NULL: it does not say */
-    json_t *actions; /* of all its units; NULL: it does not say */
+    json_t *assumed; /* NULL: no assumptions */
+    json_t *kinds;   /* hashes by kind; NULL: not recorded */
+    json_t *actions; /* of all its commit batches; NULL: not recorded */
 };
 
 struct replay {
     const struct replay_options *options;
     struct berth_err *err;
     struct replay_result result;
-    VEC(struct cycle) cycles; /* in order of revisions */
-    size_t next;              /* to be made */
-    struct state *state;      /* NULL: it is not to be had, or documents are still coming */
-    struct docset base;       /* these */
+    VEC(struct cycle) cycles; /* sorted by revision */
+    size_t next;              /* next decision to repeat */
+    struct state *state;      /* NULL: unavailable, or its documents are still being read */
+    struct docset base;       /* documents that the state starts from */
     uint64_t base_revision;
-    bool known; /* there is a state, or will be */
+    bool known; /* the state is available, or will be once `base` is complete */
     uint64_t to_seq;
     struct replay_touches touches;
 };
@@ -76,9 +76,9 @@ static int record_read(struct replay *r, const struct store_record *record, json
     return 0;
 }
 
-/* ---- first pass: which decisions there were ------------------------------------------------------------------------ */
+/* ---- first pass: collects the decisions ------------------------------------------------------------------------- */
 
-/* Numbers of cycles start anew with each daemon. */
+/* Compares more than the number, because each daemon starts the numbers of cycles anew. */
 static bool same_cycle(const struct cycle *a, const json_t *b)
 {
     return a->n == number_member(b, "n") && a->revision == number_member(b, "revision") &&
@@ -148,9 +148,9 @@ static int collect_start(void *ctx, const struct journal_break *b)
     return 0;
 }
 
-/* ---- second pass --------------------------------------------------------------------------------------------------- */
+/* ---- second pass: repeats the decisions ------------------------------------------------------------------------- */
 
-/* What was on its way to the store when the plan was made: [op, id, now, document or null]. */
+/* Applies a recorded assumption, which was uncommitted when the plan was made: [op, id, now, document or null]. */
 static void assume(struct replay *r, const json_t *item, struct arena *arena)
 {
     const char *op = json_string_value(json_array_get(item, 0));
@@ -294,7 +294,7 @@ static int remake(struct replay *r, const struct cycle *c)
     return rc;
 }
 
-/* Makes every decision that rests on a revision before this one, or that was recorded up to a record. */
+/* Repeats every decision that was based on an earlier revision, or that was recorded up to a record. */
 static int remake_before(struct replay *r, uint64_t revision, uint64_t record)
 {
     int rc = 0;
@@ -331,7 +331,7 @@ static int change_apply(struct replay *r, const json_t *change, const struct sto
     return rc;
 }
 
-/* ---- where the state begins ------------------------------------------------------------------------------------------ */
+/* ---- initial state ---------------------------------------------------------------------------------------------- */
 
 static int base_range(void *ctx, const char *prefix, store_visit *visit, void *visit_ctx, struct berth_err *err)
 {
@@ -352,7 +352,7 @@ static int base_range(void *ctx, const char *prefix, store_visit *visit, void *v
     return rc;
 }
 
-/* All documents of the state have come. */
+/* Builds the state once all its documents have been read. */
 static int state_begin(struct replay *r)
 {
     if (r->state || !r->known)
@@ -388,7 +388,7 @@ static int document(void *ctx, const char *key, uint64_t revision, struct bytes 
     struct replay *r = ctx;
     docset_put(&r->base, key, revision, doc);
     if (revision > r->base_revision)
-        r->base_revision = revision; /* an export does not say */
+        r->base_revision = revision; /* an export does not contain the revision */
     return 0;
 }
 
@@ -417,7 +417,7 @@ static int apply(void *ctx, const struct store_record *record)
     return rc;
 }
 
-/* ---- telling ---------------------------------------------------------------------------------------------------------- */
+/* ---- comparison of actions -------------------------------------------------------------------------------------- */
 
 static bool same_action(const json_t *a, const json_t *b)
 {
@@ -437,7 +437,7 @@ bool replay_action_in(const json_t *list, const json_t *action)
     return false;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------- */
+/* ---- both passes ------------------------------------------------------------------------------------------------ */
 
 int replay_journal(struct journal *journal, const struct replay_options *options, struct replay_result *ret,
                    struct berth_err *err)
@@ -445,7 +445,7 @@ int replay_journal(struct journal *journal, const struct replay_options *options
     struct berth_err unheard;
     struct replay *r = mem_zalloc(sizeof *r);
     *r = (struct replay){.options = options, .err = err ? err : &unheard, .base = {.keeps = kept}};
-    /* A decision is recorded after its moment, and rests on what is before it. */
+    /* A decision is recorded after its time, and depends on earlier records. */
     struct journal_range range = {.from_ns = options->from_ns,
                                   .to_seq = options->record ? options->record + UNITS_AFTER : 0};
     struct journal_visitor first = {.start = collect_start, .record = collect, .ctx = r};

@@ -1,10 +1,10 @@
-/* replay.h - every recorded decision made again from the journal, and compared.
+/* replay.h - repeats every recorded decision from the journal, and compares the results.
  *
- * The journal has each change with its documents, and with each unit of a plan the revision, the moment, the seed and the
- * profile it was decided from, what was assumed at that time, its actions, and the hashes of state and plan, of the state
- * also by kind of document. Replay rebuilds the state from the records alone, or from a checkpoint and the records after
- * it, calls the same core, and compares. Where the state is not to be had, because segments are missing or a decision was
- * begun before the first record, it is counted and not made.
+ * The journal has each change with its documents. With each commit batch of a plan it has the revision, time, seed and
+ * profile of the decision, the assumptions at that time, the actions, and the hashes of state and plan, for the state
+ * also by kind of document. Replay rebuilds the state from the records alone, or from a checkpoint and the records
+ * after it, calls the same core, and compares. A decision whose state is unavailable, because segments are missing or
+ * the decision began before the first record, is counted and not repeated.
  */
 #pragma once
 
@@ -15,20 +15,20 @@
 #include "store/store.h"
 
 struct replay_difference {
-    uint64_t cycle, revision, record; /* the first record of the decision */
-    int64_t now_ns;                   /* the moment it was made for */
+    uint64_t cycle, revision, record; /* `record`: the first one of the decision */
+    int64_t now_ns;                   /* time of the decision */
     const char *what;                 /* "state" or "plan" */
     uint64_t recorded, replayed;
-    const char *input; /* the first that differs, a sentence; "": all are the same */
+    const char *input; /* a sentence about the first differing input; "": all inputs agree */
     const json_t *actions,
         *actions_replayed; /* [[op, workload, ordinal, node, instance, cause], ...]; NULL for "state" */
 };
 
 struct replay_options {
-    uint64_t from_cycle, to_cycle; /* 0: no bound; what is before is applied, not compared */
-    int64_t from_ns, to_ns;        /* of the moments of decisions; 0: no bound */
-    uint64_t record;               /* only the decision that this record is of, made for from_ns; 0: all */
-    bool (*stop)(void *ctx);       /* asked with each record: enough of it; NULL: never */
+    uint64_t from_cycle, to_cycle; /* 0: no bound; earlier changes are applied without comparison */
+    int64_t from_ns, to_ns;        /* bounds on the times of decisions; 0: no bound */
+    uint64_t record;               /* only the decision with this record, made at from_ns; 0: all */
+    bool (*stop)(void *ctx);       /* called with each record; true stops the replay; NULL: never */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void (*differs)(void *ctx, const struct replay_difference *d);
     void *ctx;
@@ -36,16 +36,16 @@ struct replay_options {
 
 struct replay_result {
     uint64_t records, changes, cycles, different;
-    uint64_t skipped; /* decisions whose state is not to be had */
-    uint64_t gaps;    /* places where records are missing */
+    uint64_t skipped; /* decisions whose state is unavailable */
+    uint64_t gaps;    /* places with missing records */
 };
 
-/* 0 also when there are differences. -EBADMSG for a record that cannot be read, -ETIME when it was told to stop. */
+/* Returns 0 also for differences, -EBADMSG for an unreadable record, -ETIME after `stop`. */
 int replay_journal(struct journal *journal, const struct replay_options *options, struct replay_result *ret,
                    struct berth_err *err);
-/* Is an action of one list in the other? The number of an instance that was made then is not known to a plan; scores are told, not
- * decided. */
+/* Tells whether the list contains the action. Ignores the number of a new instance, which a plan does not know, and
+ * scores, which do not affect the decision. */
 bool replay_action_in(const json_t *list, const json_t *action);
-/* The same of the log of a store. */
+/* The same for the log of a store. */
 int replay_run(struct store *store, const struct replay_options *options, struct replay_result *ret,
                struct berth_err *err);

@@ -1,4 +1,4 @@
-/* replay_test.c - journals replayed from wherever they lie: the log, segments, one segment, an export, an older version. */
+/* replay_test.c - replays of journals from the log, segments, a single segment, an export, and an older version. */
 #include <ftw.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return remove(path);
 }
 
-/* A cluster with some history: what fits and what does not, a change of settings, a crash in the middle. */
+/* A cluster with some history: jobs that fit and that do not, a changed setting, and a crash. */
 static int room_setup(void **state)
 {
     struct room *r = mem_zalloc(sizeof *r);
@@ -31,7 +31,7 @@ static int room_setup(void **state)
     assert_non_null(mkdtemp(r->dir));
     kit_open(k);
     kit_people(k);
-    /* Each job that waits is in a decision: it is reserved a place. */
+    /* Every waiting job gets a reservation, and so is part of a decision. */
     CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{reservations_alike: 0}");
     for (int i = 0; i < 4; i++) {
         char yaml[96];
@@ -80,7 +80,7 @@ static void seal_all(struct room *r, uint64_t bytes_max)
     assert_int_equal(rc, 0);
 }
 
-/* The first difference, in words. */
+/* The first difference, as text. */
 struct told {
     struct str text;
 };
@@ -118,7 +118,7 @@ static void segments_give_the_same_decisions(void **state)
     assert_int_equal(replay_files(files, 1, &all, NULL, NULL), 0);
     assert_true(all.cycles == log.cycles && all.different == 0 && all.changes == log.changes && all.skipped == 0);
 
-    /* Each one alone: what was begun before it cannot be made, nor what goes on from the one before. */
+    /* Each segment alone: a decision that began before the segment cannot be repeated. */
     uint64_t cycles = 0, skipped = 0, n = 1;
     for (;; n++) {
         CLEANUP(mem) char *path = shelf_path(r->dir, n);
@@ -164,14 +164,15 @@ static void a_span_of_time_begins_near(void **state)
     assert_true(some.different == 0 && some.skipped == 0 && some.records < all.records);
     options = (struct replay_options){.from_cycle = 3, .to_cycle = 4};
     assert_int_equal(replay_journal(j, &options, &some, NULL), 0);
-    assert_true(some.cycles >= 2 && some.cycles <= 4 && some.different == 0); /* of two daemons */
+    /* two daemons have cycles with these numbers */
+    assert_true(some.cycles >= 2 && some.cycles <= 4 && some.different == 0);
     journal_close(j);
 }
 
 struct writing {
     FILE *out;
     uint64_t chain;
-    const char *from, *to; /* to be written instead, in record `at`; its length is the same */
+    const char *from, *to; /* `to` replaces `from`, with the same length, in record `at` */
     uint64_t at;
 };
 
@@ -191,7 +192,7 @@ static int write_line(void *ctx, const struct store_record *record)
     return 0;
 }
 
-/* Somebody has changed a document and the chain with it: the decision after it differs, and it is named. */
+/* A manipulated document with a correct hash chain: the next decision differs, and the document is named. */
 static void the_first_input_that_differs_is_named(void **state)
 {
     struct room *r = *state;
@@ -205,7 +206,7 @@ static void the_first_input_that_differs_is_named(void **state)
     assert_int_equal(store_log(r->k.store, 1, write_line, &w, NULL), 0);
     assert_int_equal(fclose(w.out), 0);
     assert_int_equal(replay_files(files, 1, &result, &told, NULL), 0);
-    assert_true(result.different == 0 && result.cycles >= 40); /* an export as it is */
+    assert_true(result.different == 0 && result.cycles >= 40); /* an unmodified export */
 
     for (w.at = 1; w.at < 40 && told.text.len == 0; w.at++) {
         w.out = fopen(path, "w");
@@ -222,7 +223,7 @@ static void the_first_input_that_differs_is_named(void **state)
     str_done(&told.text);
 }
 
-/* Made by the version that had no segments. */
+/* Written by a version without segments. */
 static void a_journal_of_version_1_is_replayed(void **state)
 {
     (void)state;

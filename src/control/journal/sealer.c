@@ -12,14 +12,14 @@
 enum { SECOND = 1000000000, RETRY_S = 60, BYTES_GUESSED = 1024 };
 #define MIB (UINT64_C(1) << 20)
 
-/* What the worker does; nobody else looks at it meanwhile. */
+/* The task of the worker, which owns it while it runs. */
 struct sealing {
     struct seal_options options;
     struct shelf_retention retention;
     char *exported;
     bool all;
-    uint64_t noted;                         /* bytes, when it began */
-    uint64_t last, segments, records_bytes; /* what came of it */
+    uint64_t noted;                         /* value of sealer.bytes at the start */
+    uint64_t last, segments, records_bytes; /* result */
     size_t moved;
     int rc, export_rc;
     struct berth_err err, export_err;
@@ -31,13 +31,13 @@ struct sealer {
     char *dir;
     bool running, now;
     struct sealing job;
-    uint64_t sealed;                      /* the last record that is in a segment */
-    uint64_t bytes;                       /* of records since, about: some come to nothing */
-    int64_t sealed_ns;                    /* when that was */
-    int64_t not_before_ns;                /* steady */
-    struct docset anchor;                 /* documents, where segments are missing */
-    uint64_t anchor_revision, anchor_seq; /* as of this record */
-    bool anchored;                        /* there are some */
+    uint64_t sealed;                      /* last record that is in a segment */
+    uint64_t bytes;                       /* of records since then, an upper estimate: some are never committed */
+    int64_t sealed_ns;                    /* time of the last sealing */
+    int64_t not_before_ns;                /* steady clock: earliest next attempt */
+    struct docset anchor;                 /* documents to start from if segments are missing */
+    uint64_t anchor_revision, anchor_seq; /* revision and record of `anchor` */
+    bool anchored;                        /* `anchor` is set */
 };
 
 static bool keeps(const char *key)
@@ -46,7 +46,7 @@ static bool keeps(const char *key)
     return kind_journalled(object_key_split(key, &id));
 }
 
-/* The segments are gone, and the beginning of the log: what follows begins from the documents there are now. */
+/* Segments and the beginning of the log are lost: new segments start from the present documents. */
 static void anchor_make(struct sealer *s)
 {
     const struct state *state = s->control->state;
@@ -119,7 +119,7 @@ static int64_t cpu_ns(void)
     return (int64_t)t.tv_sec * SECOND + t.tv_nsec;
 }
 
-/* On whatever thread. */
+/* Runs on a worker thread. */
 static void work(void *ctx)
 {
     struct sealing *job = &((struct sealer *)ctx)->job;
@@ -137,8 +137,8 @@ static void work(void *ctx)
     job->cpu_ns = cpu_ns() - start_ns;
 }
 
-/* At the end of the log nothing is left of what was noted before, also of what was only guessed or has failed: else the
- * count would stay above its bound, and each step would make a segment of next to nothing. */
+/* Reduces the byte count. At the end of the log nothing remains of what was counted before, including estimates and
+ * failed records: otherwise the count would stay above its bound, and each step would make a nearly empty segment. */
 static void count_down(struct sealer *s)
 {
     const struct sealing *job = &s->job;

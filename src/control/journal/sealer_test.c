@@ -1,4 +1,4 @@
-/* sealer_test.c - the journal's rotation in a daemon: when, what is in it and what is not, what becomes of the log. */
+/* sealer_test.c - rotation of the journal in a daemon: timing, content of segments, trimming of the log. */
 #include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
@@ -51,10 +51,10 @@ static int room_teardown(void **state)
     return 0;
 }
 
-/* All segments, and the log after them. */
+/* Content of all segments and of the log after them. */
 struct found {
     uint64_t records, segments;
-    struct str text; /* of all records and documents */
+    struct str text; /* all records and documents */
 };
 
 static int found_record(void *ctx, const struct store_record *record)
@@ -86,7 +86,7 @@ static void find(const struct room *r, struct found *f)
         assert_int_equal(segment_walk(shelf.items.at[i].path, 0, &visitor, NULL), 0);
 }
 
-/* Makes some history, and time pass until it is sealed. */
+/* Makes some history, and advances time until it is sealed. */
 static void live(struct room *r, int jobs)
 {
     for (int i = 0; i < jobs; i++) {
@@ -106,7 +106,7 @@ static void what_is_old_is_sealed(void **state)
     assert_int_equal(f.segments, 1);
     assert_true(f.records > 10);
     str_done(&f.text);
-    kit_sleep(&r->k, 300); /* nothing new: no segment */
+    kit_sleep(&r->k, 300); /* no new records: no new segment */
     find(r, &f);
     assert_true(f.segments <= 2);
     uint64_t before = f.segments;
@@ -167,7 +167,7 @@ static void looks_are_gathered(void **state)
     assert_null(strstr(str_text(&f.text), "[\"bob\",\"/v1/jobs/99\""));
     str_done(&f.text);
 
-    /* An idle daemon writes nothing, whoever looks. */
+    /* An idle daemon writes nothing, even if users read. */
     uint64_t last = 0;
     for (int i = 0; i < 8; i++) {
         last = i == 3 ? store_log_last(k->store) : last;
@@ -196,7 +196,7 @@ static void refused_submissions_are_recorded(void **state)
     assert_non_null(strstr(str_text(&f.text), "[\"alice\",\"POST /v1/apps\",400,\"replicas: expected"));
     const char *row = strstr(str_text(&f.text), "[\"alice\",\"POST /v1/jobs\",400,");
     const char *times = row ? strstr(row, "\",3,") : NULL;
-    assert_true(times && times < strchr(row, ']')); /* one entry for all three */
+    assert_true(times && times < strchr(row, ']')); /* one entry for all three requests */
     assert_null(strstr(str_text(&f.text), "nothere"));
     assert_null(strstr(str_text(&f.text), "[\"alice\",\"GET"));
     str_done(&f.text);
@@ -218,7 +218,7 @@ static void what_nodes_use_is_recorded_in_steps(void **state)
     }
     find(r, &f);
     const char *first = strstr(str_text(&f.text), "[\"busy\",{\"cpu\":10,\"memory\":50}]");
-    assert_non_null(first); /* 9 % is told as 10 %, and 11 % and 14 % are the same */
+    assert_non_null(first); /* 9 % is recorded as 10 %; 11 % and 14 % are equal to it */
     const char *second = strstr(first + 1, "[\"busy\",{");
     assert_non_null(second);
     assert_ptr_equal(strstr(second, "[\"busy\",{\"cpu\":20,\"memory\":50}]"), second);
@@ -253,7 +253,7 @@ static void what_is_sealed_leaves_the_log(void **state)
     CALL(k, 410, ADMIN, "GET", "/v1/audit?from=1", NULL);
     assert_non_null(strstr(k->text, "berth journal show"));
 
-    /* The segments are lost: it begins anew from what is there. */
+    /* The segments are lost: new segments start from the present documents. */
     kit_restart(k);
     (void)nftw(r->journal, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     kit_restart(k);
@@ -268,7 +268,7 @@ static void what_is_sealed_leaves_the_log(void **state)
     journal_close(j);
 }
 
-/* What is counted and never comes into the log. */
+/* Requests that are counted but never logged. */
 static void much_fails(struct room *r)
 {
     enum { TRIES = 30, BYTES = 100000 };
@@ -283,7 +283,7 @@ static void much_fails(struct room *r)
     }
 }
 
-/* Records that are smaller than a start guesses. */
+/* Records that are smaller than the estimate at start. */
 static void many_are_small(struct room *r)
 {
     static const char note[] = "{\"j\":2,\"kind\":\"t\",\"at\":1,\"changes\":[]}";
@@ -328,7 +328,8 @@ static void what_cannot_be_exported_stays(void **state)
     assert_true(segments >= 4);
     CALL(&r->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{journal_export: ''}");
     uint64_t left = segments;
-    for (int i = 0; i < 8 && left >= segments; i++) { /* until a checkpoint comes: segments before it may leave */
+    for (int i = 0; i < 8 && left >= segments; i++) {
+        /* until there is a checkpoint; then earlier segments may be removed */
         live(r, 3);
         find(r, &f);
         left = f.segments;

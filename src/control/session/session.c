@@ -1,4 +1,4 @@
-/* session.c - errands and agents: opened, fed, ended. */
+/* session.c - sessions and agents: opening, input and output, end. */
 #include "control/session/session.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "control/session/session_parts.h"
 #include "wire/text/document.h"
 
-/* The agent's stream takes lines of all its errands. */
+/* The agent's stream carries the lines of all its sessions. */
 enum { AGENT_BACKLOG_MAX = 256 * 1024 };
 
 struct relay *relay_new(struct control *control)
@@ -39,9 +39,9 @@ size_t relay_len(const struct relay *r)
     return r->len;
 }
 
-/* ---- agents --------------------------------------------------------------------------------------------------------- */
+/* ---- agents ----------------------------------------------------------------------------------------------------- */
 
-/* Where it is, or would be. */
+/* Returns the agent's position, or the position where it would be inserted. */
 static size_t agent_place(const struct relay *r, const char *node)
 {
     size_t from = 0, to = r->agents.len;
@@ -87,7 +87,7 @@ static void agent_ready(void *ctx)
 {
     struct agent *a = ctx;
     if (!a->up)
-        relay_wake(a->relay); /* it may have to hear that some are over */
+        relay_wake(a->relay); /* some sessions may have ended while the agent was disconnected */
     a->up = true;
     for (struct errand *e = a->relay->errands; e && a->up; e = e->next)
         if (e->agent == a)
@@ -113,7 +113,7 @@ const struct stream_feed agent_feed = {
     .gone = agent_gone,
 };
 
-/* ---- who listens ---------------------------------------------------------------------------------------------------- */
+/* ---- clients ---------------------------------------------------------------------------------------------------- */
 
 static const char *sentence(const char *code)
 {
@@ -141,7 +141,7 @@ static void listener_ready(void *ctx)
         call_answer(brought, errand_take(e, brought));
 }
 
-/* `again`: the log is interrupted, not over. */
+/* `again`: the log is interrupted and can be resumed. */
 static void error_line(struct str *to, const struct errand *e, const char *text, bool again)
 {
     if (e->verb == ERRAND_LOGS && !e->lines) {
@@ -176,7 +176,7 @@ const struct stream_feed text_feed = {
     .gone = listener_over,
 };
 
-/* ---- errands -------------------------------------------------------------------------------------------------------- */
+/* ---- sessions --------------------------------------------------------------------------------------------------- */
 
 void errand_id_make(const struct control *control, char ret[static ERRAND_ID_LEN + 1])
 {
@@ -196,7 +196,7 @@ struct errand *errand_find(const struct relay *r, const char *id)
     struct errand *e = r->errands;
     while (e && strcmp(e->id, id) != 0)
         e = e->next;
-    return e && !e->why ? e : NULL; /* one that must end is no more, for everybody */
+    return e && !e->why ? e : NULL; /* a session whose end is pending counts as ended */
 }
 
 int errand_check(struct call *c, const char *user, const char *node)
@@ -304,7 +304,7 @@ void errand_close(struct errand *e, const char *why)
     refuse_waiting(&e->brought, ENOENT, "nobody listens any more");
     refuse_waiting(&e->input, ENOENT, said);
     if (e->asked) {
-        e->stream = NULL; /* goes with the answer */
+        e->stream = NULL; /* belongs to the answer of `asked` */
         refuse_waiting(&e->asked, ENOSPC, said);
     }
     struct stream *stream = e->stream;
@@ -312,7 +312,7 @@ void errand_close(struct errand *e, const char *why)
         CLEANUP(str) struct str last = {0};
         error_line(&last, e, why, e->again);
         stream_write(stream, last.at, last.len);
-        stream = e->stream; /* it may have gone meanwhile */
+        stream = e->stream; /* the stream may have ended during the write */
     }
     e->stream = NULL;
     if (stream)
@@ -320,14 +320,14 @@ void errand_close(struct errand *e, const char *why)
     errand_free(e);
 }
 
-/* ---- from the agent to who listens ---------------------------------------------------------------------------------- */
+/* ---- from the agent to the client ------------------------------------------------------------------------------- */
 
 bool errand_room(const struct errand *e)
 {
     return e->asked || (e->stream && stream_room(e->stream));
 }
 
-/* A piece of a log with the cursor behind it. A piece without bytes may bring a cursor alone. */
+/* Sends a piece of a log with the cursor that follows it. A piece without bytes may contain only a cursor. */
 static void log_line_send(struct errand *e, const struct call *brought)
 {
     CLEANUP(str) struct str line = {0};
@@ -367,12 +367,12 @@ static void output_send(struct errand *e, const char *stream, const struct call 
     stream_write(e->stream, line.at, line.len);
 }
 
-/* Its last word, which may be a sentence about what went wrong. */
+/* Ends the session with the agent's last message, which may be an error. */
 static void errand_end(struct errand *e, const char *error, int64_t exit_code)
 {
     CLEANUP(str) struct str last = {0};
     if (e->asked && error) {
-        e->stream = NULL; /* goes with the answer */
+        e->stream = NULL; /* belongs to the answer of `asked` */
         errand_answer(e, err_set(&e->asked->err, EBUSY, "%s", error));
     } else if (e->asked) {
         errand_answer(e, 0);
@@ -393,7 +393,7 @@ static void errand_end(struct errand *e, const char *error, int64_t exit_code)
     errand_free(e);
 }
 
-/* The error of {"error": TEXT}; NULL: none. */
+/* Parses the error of {"error": TEXT}; NULL: none. */
 static const char *end_error(struct call *c)
 {
     CLEANUP(json) json_t *said = NULL;
@@ -417,13 +417,13 @@ int errand_take(struct errand *e, struct call *brought)
         return 0;
     }
     if (e->verb == ERRAND_LOGS && e->asked)
-        errand_answer(e, 0); /* the log begins */
+        errand_answer(e, 0); /* the first output answers the client's request */
     if (e->stream)
         output_send(e, stream, brought);
     return 0;
 }
 
-/* ---- from people to the agent --------------------------------------------------------------------------------------- */
+/* ---- from the client to the agent ------------------------------------------------------------------------------- */
 
 bool errand_input(struct errand *e, struct call *c)
 {
@@ -455,7 +455,7 @@ void errand_feed(struct errand *e)
         call_answer(take_ptr(&e->input), 0);
 }
 
-/* ---- time ----------------------------------------------------------------------------------------------------------- */
+/* ---- timeouts --------------------------------------------------------------------------------------------------- */
 
 void relay_pump(struct relay *r)
 {
@@ -466,7 +466,7 @@ void relay_pump(struct relay *r)
     }
 }
 
-/* Neither connected nor, by its reports, alive. */
+/* Tells whether the agent has been disconnected for too long. */
 static bool agent_away(const struct agent *a, int64_t steady_ns)
 {
     return !a->up && steady_ns - a->away_ns >= RELAY_AWAY_NS;

@@ -1,4 +1,4 @@
-/* session_agent.c - the agents' side: the stream by which one hears of errands, and what it brings. */
+/* session_agent.c - the routes of agents: the stream that announces sessions, and the output of sessions. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "control/session/session_parts.h"
 #include "wire/text/words.h"
 
-/* The node that an argument names, for its own agent. NULL: not there, or not the caller's. */
+/* Returns the node that an argument names, if the caller is its agent; NULL otherwise. */
 static const struct object *own_node(struct call *c)
 {
     const char *id;
@@ -18,7 +18,7 @@ static const struct object *own_node(struct call *c)
     return node && permit(&c->caller, PERMIT_REPORT, node->id, "") ? node : NULL;
 }
 
-/* A newer connection of the agent takes the place of an older one, with which it has dropped all errands. */
+/* Ends the agent's previous connection and its sessions, which the agent has dropped with that connection. */
 static void agent_replace(struct agent *a, uint64_t epoch)
 {
     static const char replaced[] = "{\"type\":\"end\",\"code\":\"replaced\"}\n";
@@ -31,7 +31,7 @@ static void agent_replace(struct agent *a, uint64_t epoch)
     a->epoch = epoch;
     if (a->up)
         stream_write(a->stream, replaced, sizeof replaced - 1);
-    if (a->up) /* that was not too much for it */
+    if (a->up) /* the stream may have ended during the write */
         stream_finish(a->stream);
     a->up = false;
 }
@@ -63,7 +63,7 @@ int relay_attach(struct call *c)
     return 0;
 }
 
-/* In the same words whatever is missing: an agent learns nothing of others' errands. */
+/* The same text for every cause: an agent learns nothing about the sessions of other agents. */
 static int nobody_listens(struct call *c)
 {
     char shown[QUOTE_MAX];
@@ -81,7 +81,7 @@ int relay_bring(struct call *c)
     if (!ends && (!stream || (strcmp(stream, "out") != 0 && strcmp(stream, "err") != 0)))
         return err_set(&c->err, EINVAL, "stream: expected out or err, unless end is true");
     struct call *earlier = take_ptr(&e->brought);
-    if (earlier) /* whoever sent it has given up on it */
+    if (earlier) /* its sender has given up waiting */
         call_answer(earlier,
                     err_set(&earlier->err, EBUSY, "another one came before this was taken; send one at a time"));
     if (errand_room(e))

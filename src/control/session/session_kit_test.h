@@ -1,6 +1,6 @@
-/* session_kit_test.h - for tests: people and agents that are played by requests, whose answers may come later or be streams.
+/* session_kit_test.h - test helper: clients and agents as requests, whose answers may be deferred or be streams.
  *
- * A scene has the nodes n1 and n2 with their agents, and alice's app web, of which instance 901 runs on n1.
+ * A scene has the nodes n1 and n2 with their agents, and alice's app web, whose instance 901 runs on n1.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "control/session/session.h"
 
-/* ---- a caller whose answer may come later, or be a stream ------------------------------------------------------------ */
+/* ---- a request whose answer may be deferred, or be a stream ----------------------------------------------------- */
 
 struct caller_end {
     bool answered;
@@ -18,9 +18,9 @@ struct caller_end {
     json_t *body;
     char type[64];
     struct stream *stream;
-    struct str text; /* what the stream has brought */
+    struct str text; /* output of the stream */
     size_t read, backlog;
-    bool paced, ended; /* the reader takes nothing unless told to */
+    bool paced, ended; /* `paced`: reads only on end_read */
 };
 
 static inline bool sink_send(void *ctx, const char *at, size_t len)
@@ -104,7 +104,7 @@ static inline void end_cleanup(struct caller_end *e)
     end_done(e);
 }
 
-/* The reader has read all there is. */
+/* Reads everything that waits. */
 static inline void end_read(struct kit *k, struct caller_end *e)
 {
     e->backlog = 0;
@@ -113,7 +113,7 @@ static inline void end_read(struct kit *k, struct caller_end *e)
     control_pump(k->control);
 }
 
-/* The next line; NULL: none. */
+/* Returns the next line; NULL: none. */
 static inline json_t *end_line(struct caller_end *e)
 {
     for (;;) {
@@ -149,12 +149,12 @@ static inline void expect_words(const struct caller_end *e, const char *words)
         fail_msg("expected \"%s\": %s", words, text ? text : "nothing");
 }
 
-/* ---- the cluster ---------------------------------------------------------------------------------------------------- */
+/* ---- the cluster ------------------------------------------------------------------------------------------------ */
 
 struct scene {
     struct kit k;
     struct caller_end agent, other; /* streams of n1's and n2's agents */
-    char id[24];                    /* of alice's instance on n1 */
+    char id[24];                    /* alice's instance on n1 */
 };
 
 #define ALICE "user:alice"
@@ -204,7 +204,7 @@ static inline size_t under_way(const struct scene *s)
     return relay_len(control_relay(((struct scene *)s)->k.control));
 }
 
-/* Brings bytes or an end, as the agent of a node. */
+/* Sends output, or an end, as the agent of a node. */
 static inline void bring(struct scene *s, const char *who, const char *node, const char *call, const char *query,
                          const char *body, size_t len, struct caller_end *ret)
 {
@@ -213,7 +213,7 @@ static inline void bring(struct scene *s, const char *who, const char *node, con
     send_request(&s->k, who, "POST", url, body, len, ret);
 }
 
-/* Opens a command for alice and returns what the agent was told; *ret_call is its id. */
+/* Opens a command for alice and returns the line that the agent got; *ret_call is the session's id. */
 static inline json_t *exec_open(struct scene *s, const char *body, char ret_call[static 24])
 {
     CLEANUP(end) struct caller_end e = {0};

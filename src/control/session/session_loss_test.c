@@ -1,11 +1,11 @@
-/* Tests of errands whose readers are slow, whose agents come and go, and whose daemon stops. */
+/* session_loss_test.c - sessions with slow readers, reconnecting agents, and a stopping daemon. */
 #include "control/session/session_kit_test.h"
 
-/* ---- slow and absent ------------------------------------------------------------------------------------------------ */
+/* ---- slow and disconnected peers -------------------------------------------------------------------------------- */
 
 static void the_agent_waits_for_a_slow_reader(void **state)
 {
-    enum { PIECES = 3 }; /* with base64 the second goes over the bound */
+    enum { PIECES = 3 }; /* with base64 the second piece exceeds the bound */
     static char piece[RELAY_PIECE_MAX];
     struct scene s;
     char call[24], url[64];
@@ -25,7 +25,7 @@ static void the_agent_waits_for_a_slow_reader(void **state)
     assert_true(before < 3 * (size_t)RELAY_BACKLOG_MAX);
     end_read(&s.k, &reader);
     EXPECT(&posts[PIECES - 1], 200);
-    for (size_t i = 0; i < PIECES; i++) { /* all of it, once, in order */
+    for (size_t i = 0; i < PIECES; i++) { /* each piece once, in order */
         CLEANUP(json) json_t *line = end_line(&reader);
         CLEANUP(str) struct str bytes = {0};
         const char *text = member(line, "out");
@@ -35,7 +35,7 @@ static void the_agent_waits_for_a_slow_reader(void **state)
         end_done(&posts[i]);
     }
     end_read(&s.k, &reader);
-    /* One who reads no more is given up after a minute, and whoever waits is told. */
+    /* A reader that stops reading is dropped after a minute, and the waiting requests are answered. */
     for (size_t i = 0; i < PIECES; i++) {
         bring(&s, N1, "n1", call, "stream=out", piece, sizeof piece, &posts[i]);
         assert_int_equal(posts[i].answered, i + 1 < PIECES);
@@ -140,9 +140,9 @@ static void delete_ends_it(void **state)
     scene_done(&s);
 }
 
-/* ---- agents come and go --------------------------------------------------------------------------------------------- */
+/* ---- reconnecting agents ---------------------------------------------------------------------------------------- */
 
-/* With its connection it has dropped what it was at. */
+/* A reconnected agent has dropped its sessions. */
 static void an_agent_comes_back(void **state)
 {
     static const struct {
@@ -170,7 +170,7 @@ static void an_agent_comes_back(void **state)
         call_url(url, call, "/input");
         if (rows[i].fed)
             send_request(&s.k, ALICE, "POST", url, "y", 1, &input);
-        end_done(&s.agent); /* its connection breaks */
+        end_done(&s.agent); /* the connection breaks */
         control_pump(s.k.control);
         kit_sleep(&s.k, 20);
         assert_int_equal(under_way(&s), 1);
@@ -231,7 +231,7 @@ static void a_newer_stream_ends_the_older(void **state)
     scene_done(&s);
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------- */
+/* ---- shutdown --------------------------------------------------------------------------------------------------- */
 
 static void a_daemon_that_stops_answers_all(void **state)
 {
@@ -261,7 +261,7 @@ static void a_daemon_that_stops_answers_all(void **state)
     scene_done(&s);
 }
 
-/* Whoever may no longer do it is cut off. */
+/* A session ends when its user loses the permission. */
 static void rights_that_are_taken_end_it(void **state)
 {
     struct scene s;

@@ -1,4 +1,4 @@
-/* session_parts.h - the inside of a relay; for relay*.c only. */
+/* session_parts.h - internals of sessions; only for session*.c. */
 #pragma once
 
 #include "base/vec.h"
@@ -10,14 +10,14 @@ enum { ERRAND_ID_LEN = 16 };
 
 enum errand_verb { ERRAND_LOGS, ERRAND_EXEC, ERRAND_SIGNAL };
 
-/* A node's agent, as long as it is here or somebody waits for it. */
+/* A node's agent, kept while it is connected or while sessions wait for it. */
 struct agent {
     struct relay *relay;
     char *node;
     uint64_t epoch;
-    struct stream *stream; /* NULL: it is away */
-    bool up;               /* the stream has begun */
-    int64_t away_ns;       /* steady: since when */
+    struct stream *stream; /* NULL: disconnected */
+    bool up;               /* the stream has started */
+    int64_t away_ns;       /* steady clock: time of the disconnect */
     size_t errands;
 };
 
@@ -26,25 +26,26 @@ struct errand {
     struct errand *next, **link;
     char id[ERRAND_ID_LEN + 1];
     enum errand_verb verb;
-    char *user; /* who opened it */
+    char *user; /* the user that opened the session */
     struct agent *agent;
-    struct stream *stream; /* of who listens; NULL: nobody yet */
-    struct call *asked;    /* waits for the agent's first word (a log) or its last (a signal) */
-    struct call *brought;  /* by the agent: output that waits for room */
-    struct call *input;    /* for the agent: waits for room */
-    bool lines, headed;    /* a log goes as lines of JSON; the first line, with the instance, was sent */
-    uint64_t instance;     /* whose log that is; 0: an OpTask's */
-    bool eof;              /* no more input will be sent */
-    bool resized;          /* to be told */
+    struct stream *stream; /* the client's stream; NULL: not connected yet */
+    struct call *asked;    /* request that waits for the agent's first output (logs) or final answer (signals) */
+    struct call *brought;  /* the agent's request with output that waits for room */
+    struct call *input;    /* the client's request with input that waits for room */
+    /* `lines`: the log is sent as lines of JSON; `headed`: the first line, with the instance, was sent */
+    bool lines, headed;
+    uint64_t instance; /* source of the log; 0: an OpTask */
+    bool eof;          /* end of input was sent */
+    bool resized;      /* the new size is not sent yet */
     uint32_t rows, columns;
-    const char *why;  /* it must end; NULL: it goes on */
-    bool again;       /* the reader of a log may ask for the rest at once */
-    int64_t since_ns; /* steady: when it was opened */
+    const char *why;  /* reason of a pending end; NULL: none */
+    bool again;       /* the reader of a log may resume at once */
+    int64_t since_ns; /* steady clock: when the session was opened */
 };
 
 struct relay {
     struct control *control;
-    VEC(struct agent *) agents; /* by node */
+    VEC(struct agent *) agents; /* sorted by node */
     struct errand *errands;
     size_t len;
     bool stopping;
@@ -53,37 +54,39 @@ struct relay {
 /* ---- session.c ---- */
 
 int64_t relay_now_ns(const struct relay *r);
-/* relay_pump is wanted soon. */
+/* Requests a call of relay_pump soon. */
 void relay_wake(struct relay *r);
-/* NULL: no such agent is here. */
+/* Returns NULL if no such agent is known. */
 struct agent *agent_find(const struct relay *r, const char *node);
-/* Makes it if need be. */
+/* Returns the agent of a node, creating the entry if needed. */
 struct agent *agent_of(struct relay *r, const char *node);
-/* NULL: no such errand. */
+/* Returns NULL if there is no such session, or if its end is pending. */
 struct errand *errand_find(const struct relay *r, const char *id);
-/* Is there room for one more of this user's, and does the node's agent hear? -EDQUOT, -ENOSPC with c->err. */
+/* Checks that the limits permit one more session of this user, and that the node's agent is connected. -EDQUOT, -ENOSPC
+ * with c->err. */
 int errand_check(struct call *c, const char *user, const char *node);
-/* The same, and then tells the agent: `line` is a JSON object without "call", to which it is added. `asked`: the call
- * that waits for it; NULL: none. */
+/* Checks the limits, opens a session and tells the agent: `line` is a JSON object to which "call" is added. */
 int errand_open(struct call *c, enum errand_verb verb, const char *id, const char *user, const char *node,
                 const json_t *line, struct errand **ret);
-/* Tells the agent and whoever waits, and is gone. `why` NULL: the one who opened it has said so. */
+/* Ends and frees the session; notifies the agent and all waiting requests. `why` NULL: the client has closed the
+ * session. */
 void errand_close(struct errand *e, const char *why);
-/* It has ended as it should: nobody needs to be told any more. */
+/* Frees a session that has ended normally, without notifications. */
 void errand_free(struct errand *e);
-/* Sends a line about it to its agent, which must have room. */
+/* Sends a line about the session to its agent, which must have room. */
 void errand_tell(struct errand *e, json_t *line);
-/* Sends what a person's request brings on to the agent, and fills its answer. False: there is no room now. */
+/* Forwards a client's input to the agent and fills in the answer. Returns false if there is no room now. */
 bool errand_input(struct errand *e, struct call *c);
 /* Sends what waits for the agent, as far as there is room. */
 void errand_feed(struct errand *e);
-/* Can what the agent brings go on to whoever listens? */
+/* Tells whether the client's stream has room for output of the agent. */
 bool errand_room(const struct errand *e);
-/* Then it does, and the request's answer is filled. -EINVAL with its err. The errand may be gone afterwards. */
+/* Forwards output of the agent to the client, and fills in the answer. Returns -EINVAL with the error of `brought`. May
+ * free the session. */
 int errand_take(struct errand *e, struct call *brought);
-/* Answers the one who waits for it. */
+/* Answers the request in `asked`. */
 void errand_answer(struct errand *e, int rc);
-/* New ids are guessed by nobody. */
+/* Makes a random id that cannot be guessed. */
 void errand_id_make(const struct control *control, char ret[static ERRAND_ID_LEN + 1]);
 
 extern const struct stream_feed agent_feed, lines_feed, text_feed;

@@ -1,7 +1,7 @@
-/* Tests of logs, shells and signals: who may ask for what, and what becomes of it. */
+/* session_test.c - logs, shells and signals: permissions, targets and results. */
 #include "control/session/session_kit_test.h"
 
-/* ---- logs ----------------------------------------------------------------------------------------------------------- */
+/* ---- logs ------------------------------------------------------------------------------------------------------- */
 
 static void logs_go_through(void **state)
 {
@@ -10,7 +10,7 @@ static void logs_go_through(void **state)
     (void)state;
     scene_open(&s);
     send_request(&s.k, ALICE, "GET", "/v1/instances/901/logs?tail=5&follow=true", NULL, 0, &reader);
-    assert_false(reader.answered); /* the agent may have a reason why not */
+    assert_false(reader.answered); /* the agent may refuse */
     CLEANUP(json) json_t *line = end_line(&s.agent);
     assert_string_equal(member(line, "verb"), "logs");
     assert_int_equal(json_integer_value(json_object_get(line, "instance")), 901);
@@ -72,7 +72,7 @@ static void logs_as_lines_have_cursors(void **state)
     assert_true(reader.ended);
     end_done(&reader);
 
-    /* The rest, over another connection; the agent connects anew meanwhile. */
+    /* The rest of the log over a new connection; the agent reconnects meanwhile. */
     send_request(&s.k, ALICE, "GET", "/v1/instances/901/logs?follow=true&lines=true&cursor=a.5&node=n1", NULL, 0,
                  &reader);
     CLEANUP(json) json_t *rest = end_line(&s.agent);
@@ -125,7 +125,7 @@ static void a_silent_log_begins_by_itself(void **state)
     kit_sleep(&s.k, 2);
     EXPECT(&reader, 200);
     assert_int_equal(reader.text.len, 0);
-    kit_sleep(&s.k, 300); /* nothing is written into a log, and an idle one stays */
+    kit_sleep(&s.k, 300); /* an idle log stays open, without heartbeats in its text */
     assert_int_equal(reader.text.len, 0);
     assert_int_equal(under_way(&s), 1);
     static const char why[] = "{\"error\": \"gone\"}";
@@ -140,7 +140,7 @@ static void which_instance(void **state)
     static const struct {
         const char *who, *url;
         int status;
-        const char *words; /* of the error; else the instance the agent is asked about */
+        const char *words; /* the expected error; with status 0, the instance that the agent is asked for */
     } rows[] = {
         {ALICE, "/v1/instances/904/logs",                    409, "is lost"            },
         {ALICE, "/v1/instances/901/logs",                    0,   "901"                },
@@ -194,7 +194,7 @@ static void which_instance(void **state)
                 fail_msg("%s: the agent was not asked", rows[i].url);
             (void)str_u64((uint64_t)json_integer_value(json_object_get(line, "instance")), asked);
             assert_string_equal(asked, rows[i].words);
-            kit_sleep(&s.k, 3); /* it begins, and is hung up on */
+            kit_sleep(&s.k, 3); /* the log starts, and the client disconnects */
             end_done(&e);
             control_pump(s.k.control);
             CLEANUP(json) json_t *over = end_line(&s.agent);
@@ -210,7 +210,7 @@ static void which_instance(void **state)
     scene_done(&s);
 }
 
-/* ---- commands ------------------------------------------------------------------------------------------------------- */
+/* ---- commands --------------------------------------------------------------------------------------------------- */
 
 static void a_command_from_end_to_end(void **state)
 {
@@ -230,7 +230,7 @@ static void a_command_from_end_to_end(void **state)
     assert_int_equal(json_integer_value(json_object_get(line, "rows")), 24);
 
     bring(&s, N1, "n1", call, "stream=out", "hello", 5, &early);
-    assert_false(early.answered); /* nobody listens yet */
+    assert_false(early.answered); /* the client is not connected yet */
     call_url(url, call, "");
     send_request(&s.k, ALICE, "GET", url, NULL, 0, &reader);
     EXPECT(&reader, 200);
@@ -306,7 +306,7 @@ static void what_cannot_be_run(void **state)
     CALL(&s.k, 201, ADMIN, "POST", "/v1/nodes", "{id: n3, allocatable: {cpu: 16, memory: 64Gi}}");
     instance_put(&s.k, "902", "n1", "starting", "1");
     instance_put(&s.k, "905", "n3", "running", "3");
-    kit_plan(&s.k); /* what the loop has to write */
+    kit_plan(&s.k); /* lets the scheduler finish its writes */
     uint64_t records = store_log_last(s.k.store);
     for (size_t i = 0; i < COUNT(rows); i++) {
         CLEANUP(end) struct caller_end e = {0};
@@ -316,7 +316,7 @@ static void what_cannot_be_run(void **state)
             fail_msg("%s as %s with %s: %d instead of %d", rows[i].url, rows[i].who, body, e.status, rows[i].status);
         expect_words(&e, rows[i].words);
     }
-    assert_int_equal(store_log_last(s.k.store), records); /* what was refused is no deed */
+    assert_int_equal(store_log_last(s.k.store), records); /* refused actions are not recorded */
     assert_int_equal(under_way(&s), 0);
     assert_null(end_line(&s.agent));
     scene_done(&s);
@@ -347,7 +347,7 @@ static void a_signal_waits_for_the_agents_word(void **state)
     scene_done(&s);
 }
 
-/* ---- the record ----------------------------------------------------------------------------------------------------- */
+/* ---- journal records -------------------------------------------------------------------------------------------- */
 
 static void every_deed_is_recorded(void **state)
 {
@@ -369,10 +369,10 @@ static void every_deed_is_recorded(void **state)
     assert_string_equal(kit_text(&s.k, "items/1/errand/signal"), "KILL");
     assert_null(strstr(s.k.text, "hush"));
     scene_done(&s);
-    assert_int_equal(e.status, 503); /* the daemon stopped before the agent said a word */
+    assert_int_equal(e.status, 503); /* the daemon stopped before the agent answered */
 }
 
-/* A request that is sent again, because its answer was lost, runs nothing twice. */
+/* A repeated request, whose first answer was lost, runs the command only once. */
 static void once_only(void **state)
 {
     struct scene s;
@@ -391,7 +391,7 @@ static void once_only(void **state)
     scene_done(&s);
 }
 
-/* ---- others --------------------------------------------------------------------------------------------------------- */
+/* ---- isolation and limits --------------------------------------------------------------------------------------- */
 
 static void an_errand_is_its_openers_alone(void **state)
 {
@@ -421,9 +421,9 @@ static void an_errand_is_its_openers_alone(void **state)
         assert_string_equal(member(json_object_get(none.body, "error"), "code"), "not-found");
     }
     CLEANUP(end) struct caller_end foreign = {0}, forged = {0}, bad = {0};
-    bring(&s, N2, "n2", call, "stream=out", "evil", 4, &foreign); /* its own path, another's errand */
+    bring(&s, N2, "n2", call, "stream=out", "evil", 4, &foreign); /* own path, session of another agent */
     EXPECT(&foreign, 404);
-    bring(&s, N2, "n1", call, "stream=out", "evil", 4, &forged); /* another's path */
+    bring(&s, N2, "n1", call, "stream=out", "evil", 4, &forged); /* path of another agent */
     EXPECT(&forged, 404);
     bring(&s, N1, "n1", call, "stream=both", "x", 1, &bad);
     EXPECT(&bad, 400);
@@ -449,8 +449,8 @@ static void everything_has_a_bound(void **state)
     assert_int_equal(under_way(&s), RELAY_USER_MAX);
     CLEANUP(end) struct caller_end carol = {0};
     send_request(&s.k, CAROL, "POST", "/v1/instances/901/exec", "{\"command\": [\"a\"]}", 18, &carol);
-    EXPECT(&carol, 200); /* others are not hindered */
-    kit_sleep(&s.k, 61); /* nobody listens to any of them */
+    EXPECT(&carol, 200); /* other users are not affected */
+    kit_sleep(&s.k, 61); /* no client connects to any of them */
     assert_int_equal(under_way(&s), 0);
     size_t closed = 0;
     for (json_t *line; (line = end_line(&s.agent)); json_decref(line))

@@ -1,4 +1,4 @@
-/* session_user.c - everybody else's side: logs, shells and signals of what runs. */
+/* session_user.c - the routes of users: logs, commands and signals of running instances. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,15 +14,15 @@
 #include "wire/text/document.h"
 #include "wire/text/words.h"
 
-/* Where an errand goes. */
+/* The target of a session. */
 struct place {
     uint64_t instance;
-    const char *node;   /* in the call's arena */
+    const char *node;   /* in the request's arena */
     const char *optask; /* instead of an instance; NULL: none */
-    bool undo;          /* what its undo script has written */
+    bool undo;          /* the log of the OpTask's undo script */
 };
 
-/* ---- where it runs -------------------------------------------------------------------------------------------------- */
+/* ---- the target ------------------------------------------------------------------------------------------------- */
 
 static int node_check(struct call *c, const char *node)
 {
@@ -47,7 +47,7 @@ static bool has_begun(const struct object *instance)
     return instance->instance->state != BERTH_RESERVED && instance->instance->state != BERTH_ASSIGNED;
 }
 
-/* One that has processes: running, or told to stop and not yet gone. */
+/* Requires an instance with processes: running or stopping. */
 static int running_place(struct call *c, const struct object *instance, struct place *ret)
 {
     enum berth_state state = instance->instance->state;
@@ -56,7 +56,8 @@ static int running_place(struct call *c, const struct object *instance, struct p
     return place_of(c, instance, ret);
 }
 
-/* The latest instance of a workload that is gone and may have left its log: of this ordinal, of this number (-1: any). */
+/* Finds the latest deleted instance of a workload whose log may still exist, with this ordinal and this number (-1:
+ * any). */
 static bool last_of(struct call *c, const char *workload, int64_t ordinal, int64_t instance, struct place *ret)
 {
     CLEANUP(json) json_t *ends = last_show(c->state, workload);
@@ -75,7 +76,7 @@ static bool last_of(struct call *c, const char *workload, int64_t ordinal, int64
     return false;
 }
 
-/* ---- logs ----------------------------------------------------------------------------------------------------------- */
+/* ---- logs ------------------------------------------------------------------------------------------------------- */
 
 static int query_bool(struct call *c, const char *name, bool *ret)
 {
@@ -86,7 +87,7 @@ static int query_bool(struct call *c, const char *name, bool *ret)
     return err_set(&c->err, EINVAL, "%s: expected true or false", name);
 }
 
-/* The log's lines from the end; -1: all. */
+/* Parses the number of lines from the end of the log; -1: all. */
 static int query_tail(struct call *c, int64_t *ret)
 {
     enum { TAIL_MAX = 1000000000 };
@@ -101,7 +102,7 @@ static int query_tail(struct call *c, int64_t *ret)
     return rc;
 }
 
-/* NULL: none was given. */
+/* NULL: no cursor. */
 static int query_cursor(struct call *c, const char **ret)
 {
     const char *text = call_query(c, "cursor");
@@ -153,12 +154,12 @@ static int logs_open(struct call *c, const struct place *place)
         return rc;
     }
     e->stream = stream;
-    e->asked = c; /* the agent may have a reason why not */
+    e->asked = c; /* deferred: the agent may refuse */
     c->later = true;
     return 0;
 }
 
-/* An instance that is gone, but that is the last one of a workload the caller may read. */
+/* Opens the log of a deleted instance, if it was the last one of a workload that the caller may read. */
 static int gone_logs(struct call *c, const char *node)
 {
     struct place place = {0};
@@ -194,7 +195,7 @@ int relay_instance_logs(struct call *c)
     return rc < 0 ? rc : logs_open(c, &place);
 }
 
-/* The better one to look at: running before leaving before ended, then the newer. */
+/* Ranks instances for a log without an explicit instance: running, starting, stopping, ended; then the newest. */
 static int rank(const struct object *instance)
 {
     switch (instance->instance->state) {
@@ -211,11 +212,11 @@ static bool better(const struct object *a, const struct object *b)
     if (!b)
         return true;
     if (a->instance->ordinal != b->instance->ordinal)
-        return a->instance->ordinal < b->instance->ordinal; /* where any will do, the first */
+        return a->instance->ordinal < b->instance->ordinal; /* prefers the lowest ordinal */
     return rank(a) != rank(b) ? rank(a) > rank(b) : a->instance->number > b->instance->number;
 }
 
-/* NULL: none has begun. */
+/* Returns NULL if no instance has started. */
 static const struct object *best_instance(const struct object *work, int64_t ordinal)
 {
     const struct object *best = NULL;
@@ -294,16 +295,16 @@ int relay_optask_logs(struct call *c)
     return rc < 0 ? rc : logs_open(c, &place);
 }
 
-/* ---- what is recorded, and then done -------------------------------------------------------------------------------- */
+/* ---- actions that are recorded before they run ------------------------------------------------------------------ */
 
 struct opening {
     enum errand_verb verb;
     char id[ERRAND_ID_LEN + 1];
     const char *user, *node;
-    const char *line; /* JSON text */
+    const char *line; /* JSON text for the agent */
 };
 
-/* The record is durable: now the agent may hear of it. */
+/* Tells the agent once the journal's record is durable. */
 static void opening_durable(struct call *c, void *ctx)
 {
     const struct opening *o = ctx;
@@ -326,8 +327,8 @@ static char *text_in(struct arena *arena, const json_t *value)
     return arena_strdup(arena, text);
 }
 
-/* Who did what where stands in the journal before it is done, although no document changes. `what` is the line for the
- * agent; `audit` its part for the record. */
+/* Writes a journal record of the action before it runs, although no document changes. `line` is for the agent; `audit`
+ * is for the record. */
 static int record_and_open(struct call *c, const struct object *instance, const struct place *place,
                            enum errand_verb verb, const json_t *line, json_t *audit)
 {
@@ -348,7 +349,7 @@ static int record_and_open(struct call *c, const struct object *instance, const 
     return 0;
 }
 
-/* ---- exec ----------------------------------------------------------------------------------------------------------- */
+/* ---- exec ------------------------------------------------------------------------------------------------------- */
 
 struct exec_doc {
     const char *const *command;
@@ -388,7 +389,7 @@ static int exec_read(struct call *c, struct exec_doc *d)
     return 0;
 }
 
-/* As the agent is told; `words` is its command. A new reference. */
+/* Returns the line for the agent; `words` is the command. A new reference. */
 static json_t *exec_line(const struct exec_doc *d, const struct place *place, json_t *words)
 {
     json_t *line = json_pack("{s:s, s:I, s:O, s:b}", "verb", "exec", "instance", (json_int_t)place->instance, "command",
@@ -425,7 +426,7 @@ int relay_exec(struct call *c)
     return record_and_open(c, o, &place, ERRAND_EXEC, line, json_pack("{s:s, s:O}", "verb", "exec", "command", words));
 }
 
-/* ---- signals -------------------------------------------------------------------------------------------------------- */
+/* ---- signals ---------------------------------------------------------------------------------------------------- */
 
 struct signal_doc {
     const char *signal;
@@ -465,9 +466,9 @@ int relay_signal(struct call *c)
                            json_pack("{s:s, s:s}", "verb", "signal", "signal", name));
 }
 
-/* ---- an errand that is open ----------------------------------------------------------------------------------------- */
+/* ---- open sessions ---------------------------------------------------------------------------------------------- */
 
-/* NULL with c->err: in the same words for one that is not there and one that is another's. */
+/* NULL with c->err: the same text for a missing session and for a session of another user. */
 static struct errand *own_errand(struct call *c)
 {
     char shown[QUOTE_MAX];

@@ -44,7 +44,7 @@ static struct change_item *find(struct change *c, enum kind kind, const char *id
     return at == MAP_NONE ? NULL : &c->items.at[at];
 }
 
-/* The item of this key, as the state has it when it is new here; its document may be unread. */
+/* Returns the item of this key; adds one with the object's revision, and without its document, if the key is new. */
 static struct change_item *touch(struct change *c, enum kind kind, const char *id)
 {
     struct change_item *item = find(c, kind, id);
@@ -130,7 +130,7 @@ void change_delete(struct change *c, enum kind kind, const char *id)
     item->write = true;
 }
 
-/* A text that grows in an arena. */
+/* A growing text in an arena. */
 struct text {
     struct arena *arena;
     char *at;
@@ -185,7 +185,7 @@ bool change_empty(const struct change *c)
     return true;
 }
 
-/* What nobody may be shown, wherever it stands in a document. */
+/* Removes secrets from a shown document. */
 static void hide_secrets(enum kind kind, json_t *doc)
 {
     if (kind == KIND_TOKEN && doc)

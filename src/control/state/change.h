@@ -1,8 +1,8 @@
-/* change.h - one transaction in the making: what a verb wants to write, and what that rests on.
+/* change.h - a transaction under construction: the documents that a verb writes, and the revisions that it depends on.
  *
- * A verb reads through the change, so that it sees what earlier parts of the same transaction have written; each object
- * it reads or writes is guarded by the revision at which it was read. Nothing happens until control.c submits it, so a
- * dry run is a change that is thrown away, and a conflict is the same verb run again on the newer state.
+ * A verb reads through the change, so that it sees the writes of earlier parts of the same transaction. Each object
+ * that it reads or writes is guarded by the revision at which it was read. Nothing is written until commit_submit, so a
+ * dry run is a discarded change, and a conflict is resolved by running the verb again on the newer state.
  */
 #pragma once
 
@@ -13,51 +13,55 @@
 struct change_item {
     enum kind kind;
     const char *id;
-    json_t *doc; /* to be written, owned; NULL: deleted, not there, or not looked at yet */
-    bool unread; /* only its revision was looked at */
+    json_t *doc; /* document to write, owned; NULL: deleted, missing, or not read yet */
+    bool unread; /* only the revision was read */
     bool write;
     bool guarded;
-    uint64_t revision; /* as read; 0: not there */
-    const char *text;  /* the document as it will be stored, in the arena; NULL: change_item_text has not made it */
+    uint64_t revision; /* at the time of the read; 0: missing */
+    const char *text;  /* the document as stored, in the arena; NULL until change_item_text is called */
     size_t text_len;
 };
 
-/* A loop that alters many documents ends its transaction here: the record holds the text of each, and what is added to
- * them, and has at most STORE_RECORD_MAX. */
+/* A loop that alters many documents ends its transaction at this number of bytes: the journal's record contains the
+ * text of each document and some additions, and is limited to STORE_RECORD_MAX. */
 enum { CHANGE_BYTES_ENOUGH = 1 << 20 };
 
 struct change {
     struct state *state;
     struct arena *arena;
     VEC(struct change_item) items;
-    struct map map;      /* of the items, by kind and id */
-    size_t bytes;        /* of the documents that were read, as the state has them */
-    size_t submitted;    /* bytes of the record that commit_submit gave to the store */
+    struct map map;      /* items by kind and id */
+    size_t bytes;        /* stored bytes of the documents that were read */
+    size_t submitted;    /* bytes of the record that commit_submit passed to the store */
     const char *verb;    /* for the audit: "app.stop" */
     const char *subject; /* "apps/photos.alice" */
-    const char *note;    /* text of a JSON object whose members the journal's record gets, though no document may
-                            change; "": none */
+    /* text of a JSON object whose members are added to the journal's record, even if no document changes; "": none */
+    const char *note;
 };
 
 void change_init(struct change *c, struct state *state, struct arena *arena);
 void change_done(struct change *c);
 
-/* The object's document as the transaction would leave it: a borrowed reference, NULL if it is not there. Guards it. */
+/* Returns the object's document as the transaction would leave it: a borrowed reference, NULL if the object does not
+ * exist. Guards the object. */
 const json_t *change_read(struct change *c, enum kind kind, const char *id);
-/* Guards it without looking at it. False: it is not there (which is guarded, too). */
+/* Guards an object without reading it. Returns false if the object does not exist (its absence is guarded, too). */
 bool change_rest_on(struct change *c, enum kind kind, const char *id);
-/* The same to be altered: a private copy that will be written. NULL if it is not there. */
+/* Returns a private copy of the document that may be altered and will be written; NULL if the object does not exist.
+ * Guards the object. */
 json_t *change_edit(struct change *c, enum kind kind, const char *id);
-/* Writes a document (takes the reference; sets "v"). Guards the key: what was read, or its absence. */
+/* Writes a document (consumes the reference; sets "v"). Guards the key: the revision that was read, or its absence. */
 void change_put(struct change *c, enum kind kind, const char *id, json_t *doc);
-/* The same without resting on what was there: for counters, whose order the store keeps. */
+/* Writes a document without a guard: for counters, whose writes the store orders. */
 void change_put_unguarded(struct change *c, enum kind kind, const char *id, json_t *doc);
 void change_delete(struct change *c, enum kind kind, const char *id);
-/* The item's document as it will be stored; made once, so the document must not be altered afterwards. NULL: deleted. */
+/* Returns the item's document as stored. The text is made once, so the document must not be altered afterwards. NULL:
+ * deleted. */
 const char *change_item_text(struct change *c, struct change_item *item, size_t *ret_len);
-/* The client's own guard: -EAGAIN when the object is not at this revision now. */
+/* Adds a guard of the client. Returns -EAGAIN if the object is not at this revision now. */
 int change_expect(struct change *c, enum kind kind, const char *id, uint64_t revision, struct berth_err *err);
-bool change_empty(const struct change *c); /* writes nothing */
+bool change_empty(const struct change *c); /* the change writes nothing */
 
-/* The documents it writes, for a dry run: [{"kind", "id", "before", "after"}]. A new reference; secrets are left out. */
+/* Returns the documents that the change writes, for a dry run: [{"kind", "id", "before", "after"}]. A new reference,
+ * without secrets. */
 json_t *change_show(const struct change *c);

@@ -1,4 +1,4 @@
-/* change_test.c - a transaction in the making sees itself, guards what it read, and shows no secrets. */
+/* change_test.c - a change shows its own writes, guards what it reads, and hides secrets. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,7 +85,7 @@ static void a_change_sees_itself(void **state)
     assert_null(change_edit(&b.change, KIND_GROUP, "lab"));
     assert_int_equal(item(&b, "lab")->revision, 1);
     assert_int_equal(item(&b, "new")->revision, 0);
-    /* The state is as it was. */
+    /* The state is unchanged. */
     assert_non_null(state_find(b.state, KIND_GROUP, "lab"));
 }
 
@@ -98,7 +98,7 @@ static void counters_rest_on_nothing(void **state)
     assert_false(item(&b, "jobs")->guarded);
     change_put(&b.change, KIND_GROUP, "lab", json_object());
     change_put_unguarded(&b.change, KIND_GROUP, "lab", json_object());
-    assert_true(item(&b, "lab")->guarded); /* once rested on, it stays so */
+    assert_true(item(&b, "lab")->guarded); /* an existing guard stays */
 }
 
 static void a_clients_expectation(void **state)

@@ -7,7 +7,7 @@
 #include "control/system/alarm.h"
 
 #define SECOND INT64_C(1000000000)
-#define JUMP_NS (2 * SECOND) /* less than this is followed at once: clocks are set by small steps */
+#define JUMP_NS (2 * SECOND) /* smaller differences are applied at once: clocks are adjusted in small steps */
 
 static bool some_node_is_lost(const struct state *s)
 {
@@ -24,13 +24,14 @@ int64_t control_wall_ns(const struct control *c)
     return c->env.clock_ns(c->env.ctx);
 }
 
-/* While a machine sleeps the wall clock goes on: that is no jump. */
+/* Returns a clock that includes suspend if there is one, so that a suspended machine is no jump of the wall clock. */
 static int64_t passed_clock_ns(const struct control *c)
 {
     return c->env.boot_ns ? c->env.boot_ns(c->env.ctx) : c->env.steady_ns(c->env.ctx);
 }
 
-/* The agent of a lost node counts its fence by a steady clock, so decisions never go faster than that meanwhile. */
+/* While a node is lost the clock is never slewed forward: the agent of the node measures its fence with a steady
+ * clock. */
 int64_t control_now_ns(struct control *c)
 {
     int64_t wall_ns = control_wall_ns(c), clock_ns = passed_clock_ns(c);

@@ -1,9 +1,10 @@
-/* clock.h - the time that decisions are made by, and the time that certificates and tokens expire by.
+/* clock.h - the clock of decisions, and the wall clock for the expiry of certificates and tokens.
  *
- * Decisions go by a time that never goes back and never jumps: it passes as the steady clock does, and approaches the wall
- * clock by at most a tenth of that. So time limits, windows and back-off are those of the steady clock, whatever happens to
- * the wall clock, and a clock that is wrong for a while leaves nothing behind. A berthd that starts takes the wall clock's
- * time at once. Expiry goes by the wall clock alone: what a wrong clock let expire is good again when the clock is right.
+ * The clock of decisions never goes back and never jumps: it advances with the steady clock and is slewed towards the
+ * wall clock by at most a tenth. Therefore time limits, windows and back-off follow the steady clock whatever happens
+ * to the wall clock, and a wall clock that is wrong for a while has no lasting effect. At the start of berthd the clock
+ * of decisions is set to the wall clock. Expiry follows the wall clock alone: a token that expired because of a wrong
+ * clock is valid again when the clock is corrected.
  */
 #pragma once
 
@@ -11,9 +12,9 @@
 
 struct control;
 
-/* The time of decisions. */
+/* Returns the clock of decisions. */
 int64_t control_now_ns(struct control *c);
-/* The wall clock, for what expires. */
+/* Returns the wall clock, for expiry. */
 int64_t control_wall_ns(const struct control *c);
-/* Raises and ends the alarm. */
+/* Raises or clears the alarm about a wrong wall clock. */
 void clock_tick(struct control *c);

@@ -1,4 +1,6 @@
-/* clock_test.c - a wall clock that jumps: decisions go by steady time, expiry by the wall clock, and an alarm tells. */
+/* clock_test.c - jumps of the wall clock: decisions follow the steady clock, expiry the wall clock, and an alarm is
+ * raised.
+ */
 #include "control/api/kit_test.h"
 #include "control/state/clock.h"
 
@@ -11,7 +13,7 @@ static void jump(struct kit *k, int64_t by_ns)
     k->jumped_ns += by_ns;
 }
 
-/* How far the time of decisions goes while this many seconds pass. */
+/* Returns how far the clock of decisions advances in this many seconds. */
 static int64_t goes_ns(struct kit *k, int64_t seconds)
 {
     int64_t before_ns = control_now_ns(k->control);
@@ -29,10 +31,10 @@ static void decisions_are_slewed(void **state)
 {
     (void)state;
     static const struct {
-        int64_t jump_ns, least, most; /* thousandths of the time that passes */
+        int64_t jump_ns, least, most; /* thousandths of the elapsed time */
     } rows[] = {
         {0,           1000, 1000},
-        {SECOND,      1000, 1020}, /* a small step is followed at once: 1 s of 100 */
+        {SECOND,      1000, 1020}, /* a small step is applied at once: 1 s of 100 */
         {-SECOND,     980,  1000},
         {3 * SECOND,  1000, 1100},
         {20 * DAY,    1000, 1100},
@@ -53,14 +55,14 @@ static void decisions_are_slewed(void **state)
         assert_int_equal(alarmed(&k), apart);
         jump(&k, -rows[i].jump_ns);
         kit_sleep(&k, 200);
-        assert_false(alarmed(&k)); /* a while later nothing is left of it */
+        assert_false(alarmed(&k)); /* cleared some time after the clock is corrected */
         int64_t gap_ns = control_now_ns(k.control) - k.now_ns;
         assert_true(gap_ns >= -2 * SECOND && gap_ns <= 2 * SECOND);
         kit_done(&k);
     }
 }
 
-/* A job that has 30 of its 60 minutes left keeps them. */
+/* A job with 30 of its 60 minutes left keeps them. */
 static void time_limits_are_steady(void **state)
 {
     (void)state;
@@ -83,7 +85,7 @@ static void time_limits_are_steady(void **state)
     kit_done(&k);
 }
 
-/* What a wrong clock let expire is good again when the clock is right. */
+/* A token that expired because of a wrong clock is valid again when the clock is corrected. */
 static void expiry_heals(void **state)
 {
     (void)state;

@@ -21,7 +21,7 @@ static const char *key_of(struct arena *arena, const struct change_item *item)
     return arena_strdup(arena, object_key(item->kind, item->id, buf));
 }
 
-/* Would the store have the same bytes as before? */
+/* Tells whether the store already has the same bytes. */
 static bool unchanged(const struct control *c, const struct change_item *item, const char *text, size_t len)
 {
     const struct object *o = state_find(c->state, item->kind, item->id);
@@ -50,8 +50,8 @@ static void add_kind(struct building *b, const struct control *c, struct change 
             add_op(b, c, change, &change->items.at[i]);
 }
 
-/* What refers to others is written after them and removed before them; an instance that goes leaves its ports and devices
- * to one that comes. */
+/* Orders the operations: an object is written after the objects that it refers to, and removed before them. Instances
+ * are removed first of all, because a removed instance frees ports and devices for a new one. */
 static void add_ops(struct building *b, const struct control *c, struct change *change)
 {
     for (unsigned k = KINDS; k-- > KIND_INSTANCE;)
@@ -62,7 +62,7 @@ static void add_ops(struct building *b, const struct control *c, struct change *
         add_kind(b, c, change, k, true);
 }
 
-/* Written without looking at the one before: its revision is all that matters. */
+/* Writes the ledger document without a guard: only its revision matters. */
 static void add_quota_ledger(struct building *b, const struct control *c)
 {
     char key[OBJECT_KEY_MAX];
@@ -129,6 +129,6 @@ int commit_submit(struct control *c, struct change *change, const struct commit_
     vec_done(&b.guards);
     for (size_t i = 0; i < change->items.len; i++)
         change->items.at[i].text = NULL;
-    arena_rewind(change->arena, mark); /* the store has its own copy */
+    arena_rewind(change->arena, mark); /* the store has copied the texts */
     return rc;
 }

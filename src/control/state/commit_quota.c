@@ -1,10 +1,10 @@
-/* commit_quota.c - changes after which what is committed may count for more, or against other quotas.
+/* commit_quota.c - detects changes after which committed instances may count for more, or against other quotas.
  *
- * Instances that are only assumed count here, too: their unit may be committed before this change.
+ * Instances that are only assumed count here, too: their commit batch may be committed before this change.
  *
- * A unit is checked against quotas when it is submitted; between that and the store's commit stand the transactions
- * that were submitted before it. Those that this file finds write LEDGER_QUOTAS, which units rest on: a unit behind
- * one meets a conflict and is planned again.
+ * A commit batch is checked against quotas when it is submitted. Transactions that were submitted earlier are committed
+ * between that check and the commit of the batch. A transaction that this file detects writes LEDGER_QUOTAS, which
+ * every commit batch guards, so a batch behind such a transaction meets a conflict and is planned again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static const char *queue_of(enum kind kind, const json_t *doc)
     return kind != KIND_JOB ? "" : *queue ? queue : QUEUE_DEFAULT;
 }
 
-/* Is something of the workload committed, or about to be? */
+/* Tells whether the workload has instances that are committed or assumed. */
 static bool work_is_there(struct state *s, const char *id)
 {
     const struct berth_cluster *c = state_cluster(s);
@@ -44,7 +44,7 @@ static bool work_is_there(struct state *s, const char *id)
     return (slot != NONE && cluster_workload(c, slot)->first != NONE) || quota_ledger_has(state_ledger(s), c, id);
 }
 
-/* The same of all that counts against a quota. */
+/* The same for any workload that counts against this quota. */
 static bool quota_is_used(struct state *s, const char *kind, const char *id)
 {
     const struct berth_cluster *c = state_cluster(s);
@@ -65,7 +65,7 @@ static bool work_moves(struct state *s, const struct change_item *item)
     if (!work_is_there(s, item->id))
         return false;
     if (!o)
-        return true; /* what is left of another one of that name is its own now */
+        return true; /* instances left from a deleted workload of this name now belong to the new one */
     const struct work_view *was = o->work;
     bool was_over = was->cancelled || was->failed || was->ended;
     return (was_over && !is_over(item->doc)) || (was->system && !is_true(item->doc, "system")) ||
@@ -73,7 +73,7 @@ static bool work_moves(struct state *s, const struct change_item *item)
            strcmp(was->queue, queue_of(item->kind, item->doc)) != 0;
 }
 
-/* Does it go, end, or begin to stop? */
+/* Tells whether the instance is deleted, ends, or begins to stop. */
 static bool instance_leaves(const struct object *o, const json_t *now)
 {
     const char *state = text_at(now, "state");
@@ -86,7 +86,8 @@ static bool follows(const void *ctx, uint32_t value, const void *key)
     return cluster_instance(ctx, value)->replaces == *(const uint64_t *)key;
 }
 
-/* Two that take over from one pod count once with it, and each for itself without it. */
+/* Tells whether two instances replace the same one: with the replaced instance they count once, without it each
+ * counts. */
 static bool is_replaced_twice(struct state *s, const struct object *o)
 {
     const struct berth_cluster *c = state_cluster(s);

@@ -1,4 +1,4 @@
-/* init.c - what a cluster has before anybody has made anything. */
+/* init.c - creates the initial objects of a new cluster. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* spec_cache.c - documents that are looked at whenever work is told to the cluster, or planned: kept as they were read. */
+/* spec_cache.c - caches the parsed documents that every plan, and every update of a workload in the cluster, reads. */
 #include <assert.h>
 #include <errno.h>
 
@@ -10,7 +10,7 @@
 struct kept_doc {
     unsigned refs;
     struct arena arena;
-    json_t *json; /* texts point into it */
+    json_t *json; /* the texts of the parsed document point into it */
     union {
         struct group_doc group;
         struct queue_doc queue;
@@ -21,7 +21,7 @@ struct kept_doc {
     };
     struct formula *formula; /* of a policy */
     bool tried, taken, failed;
-    struct berth_err err; /* of a formula that does not compile */
+    struct berth_err err; /* why the formula does not compile */
 };
 
 struct kept_doc *kept_ref(const struct object *o)
@@ -68,12 +68,12 @@ void kept_set(struct entry *e, const json_t *doc)
     arena_init(&k->arena);
     k->json = json_incref((json_t *)doc);
     int rc = kept_read(k, &e->object);
-    assert(rc == 0); /* doc_parse has read it */
+    assert(rc == 0); /* doc_parse has parsed the document before */
     (void)rc;
     e->kept_doc = k;
 }
 
-/* ---- formulas ------------------------------------------------------------------------------------------------------ */
+/* ---- formulas --------------------------------------------------------------------------------------------------- */
 
 struct formula *kept_formula_take(struct kept_doc *k, struct berth_err *err)
 {

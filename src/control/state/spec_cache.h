@@ -1,7 +1,8 @@
-/* spec_cache.h - documents that are looked at often, as they were read (spec_cache.c), held while a plan is made of them.
+/* spec_cache.h - a cache of parsed documents that are read often, reference-counted while a plan uses them
+ * (spec_cache.c).
  *
- * A document that changes meanwhile is another one: this stays as it is until it is given back. All on the state's thread; the
- * formula that was taken belongs to the taker's until it is given back.
+ * A changed document gets a new entry; a referenced entry never changes. All functions run on the state's thread. A
+ * formula belongs to its taker from kept_formula_take until kept_formula_give.
  */
 #pragma once
 
@@ -13,8 +14,9 @@ struct kept_doc;
 struct kept_doc *kept_ref(const struct object *o);
 void kept_unref(struct kept_doc *k);
 
-/* Of a policy: its formula, compiled once. NULL: it does not compile, or (EBUSY) somebody else has taken it. */
+/* Returns the formula of a policy, compiled once. NULL: the formula does not compile, or (EBUSY) another taker has
+ * it. */
 struct formula *kept_formula_take(struct kept_doc *k, struct berth_err *err);
 void kept_formula_give(struct kept_doc *k);
-/* Is this the first time it fails? */
+/* Records a failure of the formula and tells whether it is the first one. */
 bool kept_first_failure(struct kept_doc *k);

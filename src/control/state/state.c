@@ -16,7 +16,7 @@
 #include "control/tenant/cap.h"
 #include "core/queue/quota_ledger.h"
 
-/* ---- finding ------------------------------------------------------------------------------------------------------- */
+/* ---- lookup ----------------------------------------------------------------------------------------------------- */
 
 struct entry_key {
     enum kind kind;
@@ -60,9 +60,9 @@ const struct object *state_find_work(const struct state *s, const char *id)
     return NULL;
 }
 
-/* ---- tables -------------------------------------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------------------------------------------- */
 
-/* Numbers without leading zeros compare by value when the shorter comes first. */
+/* Numbers have no leading zeros, so the shorter id is the smaller number. */
 static int id_compare(enum kind kind, const char *a, const char *b)
 {
     if (kinds[kind].grammar == ID_NUMBER) {
@@ -86,12 +86,12 @@ static void table_sort(struct table *t)
     t->unsorted = false;
 }
 
-/* Where the id is, or would be. */
+/* Returns the position of the id, or the position where it would be inserted. */
 static size_t table_place(const struct table *t, const struct object *o)
 {
     size_t low = 0, high = t->len;
     if (high && object_compare(&t->at[high - 1], &o) < 0)
-        return high; /* the newest number */
+        return high; /* a new highest number */
     while (low < high) {
         size_t mid = low + (high - low) / 2;
         if (object_compare(&t->at[mid], &o) < 0)
@@ -110,7 +110,7 @@ static void table_add(struct table *t, struct object *o, bool loading)
         t->cap += skipped;
         t->skipped = 0;
         memmove(t->at, t->at + skipped, t->len * sizeof(struct object *));
-        if (skipped < t->len / 4) /* not again soon */
+        if (skipped < t->len / 4) /* reserves room so that the next shift is far away */
             vec_reserve(t, t->cap + 1);
     }
     vec_reserve(t, t->len + 1);
@@ -127,7 +127,7 @@ static void table_drop(struct table *t, const struct object *o)
     size_t at = table_place(t, o);
     assert(at < t->len && t->at[at] == o);
     t->len--;
-    if (at == 0) { /* the oldest number */
+    if (at == 0) { /* the lowest number */
         t->at++;
         t->cap--;
         t->skipped++;
@@ -139,14 +139,15 @@ static void table_drop(struct table *t, const struct object *o)
 const struct object *const *state_list(const struct state *s, enum kind kind, size_t *ret_len)
 {
     const struct table *t = &s->tables[kind];
-    assert(!t->unsorted); /* state_load has sorted */
+    assert(!t->unsorted); /* sorted by state_load */
     *ret_len = t->len;
     return (const struct object *const *)t->at;
 }
 
-/* ---- entries ------------------------------------------------------------------------------------------------------- */
+/* ---- entries ---------------------------------------------------------------------------------------------------- */
 
-/* Of one object with its key and document; the state's hash is their sum, whatever the order. */
+/* Hashes one object with its key and document. The hash of the state is the sum over all objects, independent of their
+ * order. */
 static uint64_t object_hash(const struct object *o)
 {
     if (!kind_journalled(o->kind))
@@ -190,7 +191,7 @@ static void entry_drop(struct state *s, struct entry *e)
 json_t *object_doc(const struct object *o)
 {
     json_t *doc = json_loadb(o->doc.at, o->doc.len, 0, NULL);
-    assert(doc); /* it was read when it came */
+    assert(doc); /* the document was parsed when it arrived */
     return doc;
 }
 
@@ -210,7 +211,7 @@ static void number_seen(struct state *s, enum kind kind, uint64_t n)
         s->last_number[kind] = n;
 }
 
-/* Numbers in use, and the last one given out as the counter has it. */
+/* Tracks the highest number: numbers in use, and the last assigned one from the counter. */
 static void numbers_note(struct state *s, const struct object *o, const json_t *doc)
 {
     int64_t n;
@@ -222,7 +223,7 @@ static void numbers_note(struct state *s, const struct object *o, const json_t *
                 number_seen(s, (enum kind)k, (uint64_t)json_integer_value(json_object_get(doc, "last")));
 }
 
-/* ---- changes ------------------------------------------------------------------------------------------------------- */
+/* ---- changes ---------------------------------------------------------------------------------------------------- */
 
 int object_project(struct state *s, struct berth_cluster *cluster, const struct object *o, struct berth_err *err)
 {
@@ -237,7 +238,7 @@ int object_project(struct state *s, struct berth_cluster *cluster, const struct 
     return rc;
 }
 
-/* The workload named by the part of a text before `end`. */
+/* Returns the workload whose id is the part of `text` before `end`. */
 static const struct object *work_before(const struct state *s, const char *text, const char *end)
 {
     char id[OBJECT_KEY_MAX];
@@ -257,7 +258,8 @@ static int pause_changed(struct state *s, const char *fact, struct berth_err *er
     return work ? object_project(s, s->cluster, work, err) : 0;
 }
 
-/* Then nothing of it depends on what is predicted of all its owner's. */
+/* Tells whether the job has a prediction by name, and so does not depend on the prediction for all jobs of its
+ * owner. */
 static bool predicted_by_name(const struct state *s, const struct object *job)
 {
     char id[OBJECT_KEY_MAX];
@@ -266,8 +268,8 @@ static bool predicted_by_name(const struct state *s, const struct object *job)
     return o && o->prediction->version;
 }
 
-/* What is predicted of an owner's jobs, of those of one name, or of everybody's, is their estimate where nobody gave one; of a class, how
- * they bear others beside them. */
+/* Updates jobs after a change of a prediction. A prediction for an owner, for jobs of one name, or for all users is the
+ * estimate of jobs without one; a prediction for a class is their slowdown next to other jobs. */
 static int prediction_changed(struct state *s, const char *id, struct berth_err *err)
 {
     char of[OBJECT_KEY_MAX];
@@ -275,7 +277,7 @@ static int prediction_changed(struct state *s, const char *id, struct berth_err 
     bool class = strncmp(id, PREDICT_CLASS "/", sizeof PREDICT_CLASS) == 0, all = strcmp(id, PREDICT_ALL) == 0;
     for (size_t i = 0; i < s->tables[KIND_JOB].len; i++) {
         const struct object *job = s->tables[KIND_JOB].at[i];
-        if (job->work->finished_ns || /* until then something of it may run, and is expected to end */
+        if (job->work->finished_ns || /* an unfinished job may have running tasks with an expected end */
             (class ? !memmem(job->doc.at, job->doc.len, "\"class\"", 7)
              : all ? memmem(job->doc.at, job->doc.len, "\"estimate\":", 11) != NULL
                    : strncmp(job->owner, id, owner_len) != 0 || job->owner[owner_len] ||
@@ -289,7 +291,7 @@ static int prediction_changed(struct state *s, const char *id, struct berth_err 
     return 0;
 }
 
-/* What was spent stands in the totals of a user, a group or a queue. */
+/* Updates a user, a group or a queue after a change of the spent total of its quota. */
 static int spent_changed(struct state *s, const char *id, struct berth_err *err)
 {
     char word[OBJECT_KEY_MAX];
@@ -305,7 +307,7 @@ static uint64_t version_of(const struct entry *e)
     return e && e->object.kind == KIND_PREDICTION ? e->view.prediction.version : 0;
 }
 
-/* Puts the document in; nothing can fail any more. */
+/* Stores the document in the entry; cannot fail. */
 static void entry_write(struct state *s, struct entry *e, const struct parsed *parsed, const json_t *doc,
                         const struct store_event *event)
 {
@@ -329,7 +331,7 @@ static void entry_write(struct state *s, struct entry *e, const struct parsed *p
         state_fact_settle(s, e->object.id);
 }
 
-/* What is assumed of an instance outlives what others say of it. */
+/* An assumption about an instance survives documents that do not confirm it. */
 static int project_doc(struct state *s, const struct object *o, const struct parsed *parsed, struct berth_err *err)
 {
     struct parsed p = *parsed;
@@ -345,8 +347,8 @@ static int project_doc(struct state *s, const struct object *o, const struct par
     return project_put(s, s->cluster, o, &p, &s->scratch, err);
 }
 
-/* The ledger has what the document says, whatever is assumed. One that is assumed gone is in no cluster, and keeps
- * its class. */
+/* Updates the ledger from the document, regardless of assumptions. An instance that is assumed removed is not in the
+ * cluster and keeps its class. */
 static void ledger_put(struct state *s, const struct berth_instance *i)
 {
     uint32_t slot = cluster_instance_find(s->cluster, i->id);
@@ -363,7 +365,8 @@ static void ledger_put(struct state *s, const struct berth_instance *i)
     (void)quota_ledger_put(s->ledger, s->cluster, i->id, there ? &row : NULL);
 }
 
-/* What else looks different now: pods whose workload has changed are outdated, or not any more; a pause begins or ends. */
+/* Updates dependent objects: pods become outdated, or cease to be, when their workload changes; a back-off begins or
+ * ends. */
 static int follow_up(struct state *s, const struct object *o, struct berth_err *err)
 {
     if (s->loading)
@@ -376,7 +379,7 @@ static int follow_up(struct state *s, const struct object *o, struct berth_err *
     int rc = 0;
     for (size_t i = 0; work && i < work->work->instances_len && rc == 0; i++) {
         struct object *of = work->work->instances[i];
-        /* What is assumed of one stands until a commit says otherwise. */
+        /* An assumed instance keeps its assumed version until a commit. */
         if (of->instance->generation != work->work->generation && !assumed_find(s, of->instance->number))
             rc = object_project(s, s->cluster, of, err);
         if (strcmp(of->group, work->group) != 0)
@@ -400,7 +403,7 @@ static int apply_doc(struct state *s, enum kind kind, const char *id, const json
     const struct object unknown = {.kind = kind, .id = id, .owner = "", .group = ""};
     const struct object *o = e ? &e->object : &unknown;
     rc = project_doc(s, o, &parsed, err);
-    if (rc == -EBUSY && s->assumed.len) { /* ports and devices that only a plan has given away */
+    if (rc == -EBUSY && s->assumed.len) { /* the document needs ports or devices that an assumed instance holds */
         assumed_drop_all(s);
         rc = project_doc(s, o, &parsed, err);
     }
@@ -510,7 +513,7 @@ uint64_t state_hash_of(const struct state *s, enum kind kind)
     return s->hashes[kind];
 }
 
-/* ---- loading ------------------------------------------------------------------------------------------------------- */
+/* ---- loading ---------------------------------------------------------------------------------------------------- */
 
 struct loading {
     struct state *state;
@@ -555,7 +558,7 @@ int state_load_from(state_range *range, void *ctx, uint64_t revision, struct sta
     arena_init(&s->scratch);
     s->loading = true;
     int rc = 0;
-    /* In order of kinds: each may refer to those before it. */
+    /* In order of kinds: objects may refer to objects of earlier kinds. */
     for (unsigned k = 0; k < KINDS && rc == 0; k++) {
         char prefix[OBJECT_KEY_MAX];
         (void)object_key((enum kind)k, "", prefix);
@@ -563,7 +566,7 @@ int state_load_from(state_range *range, void *ctx, uint64_t revision, struct sta
         table_sort(&s->tables[k]);
     }
     s->loading = false;
-    /* A workload came before what is remembered of its failures. */
+    /* Workloads were loaded before the facts about their failures. */
     for (size_t i = 0; i < s->tables[KIND_FACT].len && rc == 0; i++)
         rc = pause_changed(s, s->tables[KIND_FACT].at[i]->id, err);
     if (rc < 0) {
@@ -595,7 +598,7 @@ void state_free(struct state *s)
     mem_free(s);
 }
 
-/* ---- the cluster --------------------------------------------------------------------------------------------------- */
+/* ---- the cluster ------------------------------------------------------------------------------------------------ */
 
 struct berth_cluster *state_cluster(struct state *s)
 {
@@ -612,7 +615,7 @@ struct quota_ledger *state_ledger(struct state *s)
     return s->ledger;
 }
 
-/* The ledger of a cluster that has just been made from the documents. */
+/* Makes the ledger of a cluster that has just been built from the documents. */
 static struct quota_ledger *ledger_make(const struct state *s)
 {
     struct quota_ledger *made = quota_ledger_new();
@@ -632,7 +635,7 @@ static struct quota_ledger *ledger_make(const struct state *s)
     return made;
 }
 
-/* A cluster from the documents alone. */
+/* Builds a cluster from the documents alone. */
 static int cluster_make(struct state *s, struct berth_cluster **ret, struct berth_err *err)
 {
     struct berth_cluster *made = berth_cluster_new();
@@ -681,7 +684,7 @@ int state_audit(struct state *s, struct berth_err *err)
     int rc = berth_audit(s->cluster, err);
     if (rc == 0)
         rc = quota_ledger_audit(s->ledger, s->cluster, err);
-    if (rc < 0 || s->assumed.len || s->assumed_facts.len) /* what is assumed stands in no document yet */
+    if (rc < 0 || s->assumed.len || s->assumed_facts.len) /* assumptions are in no document yet */
         return rc;
     struct berth_cluster *made;
     rc = cluster_make(s, &made, err);
@@ -689,7 +692,7 @@ int state_audit(struct state *s, struct berth_err *err)
         return rc;
     uint64_t kept = 0, fresh = 0;
     struct plan_policy p;
-    plan_policy_read(s, &p); /* so that queues, levels and domains count */
+    plan_policy_read(s, &p); /* so that queues, levels and domains affect the plan */
     rc = cluster_hash(s->cluster, &p.policy, &kept, err);
     if (rc == 0)
         rc = cluster_hash(made, &p.policy, &fresh, err);

@@ -1,10 +1,10 @@
-/* state.h - everything the store holds, typed and in memory, and the cluster the core plans.
+/* state.h - all stored objects, typed and in memory, and the cluster that the core plans.
  *
- * Made from the store's keys at start, kept by its watch, changed by nothing else: what is here is durable. Each object
- * keeps its document as text, and a typed view of what the daemon looks at often. Assumed instances (control/loop.h) are
- * in the cluster before they are here.
+ * Loaded from the store's keys at start, updated by the store's events, and changed by nothing else: everything here is
+ * durable. Each object keeps its document as text, and a typed view of the values that the daemon reads often. Assumed
+ * instances (control/sched/batch.h) are in the cluster before they are in the documents.
  *
- * Pointers to objects are valid until control returns to the store: never keep one across a commit.
+ * Pointers to objects are valid until control returns to the store: never keep a pointer across a commit.
  */
 #pragma once
 
@@ -21,81 +21,81 @@
 #include "wire/doc/optask_words.h"
 #include "wire/doc/work_outcome.h"
 
-/* How long a node may keep in silence what fences, if the workload does not say. */
+/* Default fence: how long the node keeps an instance running without contact to the daemon. */
 #define FENCE_NS_DEFAULT (INT64_C(600) * 1000000000)
 
 struct state;
 struct object;
 struct quota_ledger;
 
-/* ---- views: what is read from a document when it arrives; texts live as long as the object ---- */
+/* ---- views: values read from a document when it arrives; texts live as long as the object ----------------------- */
 
 struct user_view {
     const char *group; /* "" : none */
     const char *role;
     bool disabled;
-    bool account; /* may run as the account of this name */
+    bool account; /* may run as the Unix account of this name */
     int32_t level;
-    uint32_t uid; /* on every node; 0: none yet */
+    uint32_t uid; /* the same on every node; 0: none yet */
 };
 
 struct token_view {
-    const char *user; /* or of an agent: "" */
-    const char *node; /* or of a user: "" */
-    const char *role; /* narrower than the user's; "": the user's */
+    const char *user; /* "" for a token of an agent */
+    const char *node; /* "" for a token of a user */
+    const char *role; /* reduces the user's role; "": the user's role */
     unsigned char hash[32];
     int64_t expires_ns; /* BERTH_NEVER_NS: never */
 };
 
-struct prediction_view { /* as published: version 0 has none */
+struct prediction_view { /* as published; version 0: none */
     int64_t p50_ns, p90_ns;
-    int64_t memory; /* that nine of ten stay below; 0: not known */
+    int64_t memory; /* 90th percentile of memory use; 0: unknown */
     uint64_t version;
-    const struct pasts *pasts; /* of an owner or everybody: what predicts run times (past_runs.h); NULL: nothing */
-    int32_t slower;            /* of a class: by how many millionths beside others; 0: not at all, or not known */
+    const struct pasts *pasts; /* of an owner or of all users: predicts run times (past_runs.h); NULL: none */
+    int32_t slower;            /* of a class: millionths of slowdown next to other jobs; 0: none or unknown */
 };
 
-struct usage_view { /* of a record of use: what sums need */
+struct usage_view { /* a usage record: the values that totals need */
     const char *queue, *name;
-    const char *outcome; /* a word of usage_outcome: of no document */
+    const char *outcome; /* static text of usage_outcome */
     int64_t start_ns, end_ns;
     int64_t cpu, gpu, memory; /* thousandths, thousandths, bytes */
-    bool last;                /* the instance is over; else there will be more of it */
+    bool last;                /* the instance has ended; else further records will follow */
 };
 
 struct node_view {
     enum berth_node_state state;
     int64_t since_ns;
-    uint64_t epoch;            /* of its agent; an older agent is refused */
-    uint64_t joined;           /* in the certificates of its agent; 0: it has not joined */
-    const char *domain;        /* that it is in, by the domains there are or its own word; "": none */
-    struct object **instances; /* on it, sorted by id */
+    uint64_t epoch;            /* of its agent; an older agent is rejected */
+    uint64_t joined;           /* number of the join, in the agent's certificates; 0: not joined */
+    const char *domain;        /* by the domain objects, else by the node's own document; "": none */
+    struct object **instances; /* on this node, sorted by id */
     size_t instances_len, instances_cap;
 };
 
-struct work_view { /* of an app, a job, a vm */
+struct work_view { /* an app, a job or a vm */
     const char *name, *owner, *group;
     const char *gang;    /* "": none */
-    const char *queue;   /* of a job: "default" if it names none; else "" */
-    uint64_t generation; /* of what the user asked for */
+    const char *queue;   /* of a job, "default" if unset; else "" */
+    uint64_t generation; /* of the user's description */
     uint32_t replicas;
-    bool held; /* by its user: hold of a job, stop of an app or vm */
+    bool held; /* by its user: a held job, a stopped app or vm */
     bool cancelled;
-    bool failed, ended;        /* over, by its restart policy */
-    enum work_outcome outcome; /* of one that is cancelled, failed or ended, also where its document does not say it */
+    bool failed, ended;        /* finished, by its restart policy */
+    enum work_outcome outcome; /* set if cancelled, failed or ended, even if the document lacks it */
     bool system;               /* a system service */
     int64_t created_ns;
-    /* Of a job (control/job/job.h). */
+    /* Only of jobs (control/job/job.h). */
     bool waits;             /* for other jobs */
-    bool array;             /* its tasks fail each for itself */
-    uint32_t least;         /* tasks that must have ended well; as many as replicas, but of an elastic one */
-    uint64_t of;            /* the first of its set; 0: none */
-    int64_t limit_ns, size; /* its own time limit, 0: none; how large it is (past_runs.h) */
+    bool array;             /* an array: each task fails by itself */
+    uint32_t least;         /* tasks that must succeed; equals replicas unless elastic */
+    uint64_t of;            /* first job of its set; 0: none */
+    int64_t limit_ns, size; /* its own time limit, 0: none; its size (past_runs.h) */
     int64_t started_ns, finished_ns;
-    int64_t begin_ns, begin_by_ns; /* not before; its deadline, less the time it needs. 0: none */
+    int64_t begin_ns, begin_by_ns; /* earliest start; latest start (deadline less run time). 0: none */
     const char *cron;
-    int32_t port_index;        /* of its block of ports; -1: none */
-    struct object **instances; /* of it, sorted by id */
+    int32_t port_index;        /* index of its block of ports; -1: none */
+    struct object **instances; /* of this workload, sorted by id */
     size_t instances_len, instances_cap;
 };
 
@@ -106,18 +106,19 @@ struct instance_view {
     enum berth_state state;
     bool ready;
     int64_t since_ns;
-    int64_t placed_ns;             /* when it was placed; of one from before the daemon's start when it first ran */
-    uint64_t generation;           /* of the workload it was placed from */
-    uint64_t report_seq;           /* of the last report that changed it */
-    int64_t started_ns;            /* when it first ran; 0: it has not */
-    int64_t counted_ns;            /* up to when its use has been recorded; 0: not yet */
-    bool failed;                   /* of a task of an array that is over: not well */
-    enum work_outcome outcome;     /* of one that failed, timed out or was preempted */
-    int32_t progress;              /* thousandths; -1: it does not say */
-    const char *note, *unenforced; /* what it is at; resources, "cpu, memory"; "": none */
+    /* time of placement; if unknown (placed before the daemon started), its first start */
+    int64_t placed_ns;
+    uint64_t generation;           /* generation of the workload at placement */
+    uint64_t report_seq;           /* last report that changed this instance */
+    int64_t started_ns;            /* first start; 0: not started */
+    int64_t counted_ns;            /* end of the recorded usage; 0: none recorded */
+    bool failed;                   /* a finished task of an array that did not succeed */
+    enum work_outcome outcome;     /* set if failed, timed out or preempted */
+    int32_t progress;              /* thousandths; -1: not reported */
+    const char *note, *unenforced; /* reported activity; resources without enforced limits, "cpu, memory"; "": none */
 };
 
-struct opstep_view { /* an OpTask on a node */
+struct opstep_view { /* an OpTask on one node */
     const char *optask, *node;
     uint64_t attempt;
     enum opstep_state state;
@@ -127,7 +128,7 @@ struct opstep_view { /* an OpTask on a node */
     int64_t since_ns;
 };
 
-/* Documents of these are kept as they are read (wire/doc/queue_doc.h). */
+/* Documents of these kinds are cached in parsed form (wire/doc/queue_doc.h). */
 struct group_doc;
 struct queue_doc;
 struct policy_doc;
@@ -138,9 +139,9 @@ struct optask_doc;
 struct object {
     enum kind kind;
     const char *id;
-    uint64_t created, revision; /* of the store */
+    uint64_t created, revision; /* revisions of the store */
     struct bytes doc;           /* JSON text as stored */
-    const char *owner, *group;  /* "" where the kind has none */
+    const char *owner, *group;  /* "" if the kind has none */
     union {
         struct user_view *user;
         struct token_view *token;
@@ -159,69 +160,73 @@ struct object {
     };
 };
 
-/* Reads all keys. Refuses a document it cannot read, naming the key. */
+/* Loads all keys. Rejects an unreadable document with an error that names its key. */
 int state_load(struct store *store, struct state **ret, struct berth_err *err);
-/* The same as of a revision from documents that somebody else has: `range` visits, in order, those whose keys begin so. */
+/* Loads the state at a revision from documents of another source: `range` visits, in order, the keys with this
+ * prefix. */
 typedef int state_range(void *ctx, const char *prefix, store_visit *visit, void *visit_ctx, struct berth_err *err);
 int state_load_from(state_range *range, void *ctx, uint64_t revision, struct state **ret, struct berth_err *err);
 void state_free(struct state *s);
 
-/* One committed change; called in order of revisions. What cannot be understood was written by somebody else: it is
- * refused with its key named, and the state is as before. */
+/* Applies one committed change; called in order of revisions. An invalid document, which another program must have
+ * written, is rejected with an error that names its key, and the state is unchanged. */
 int state_apply(struct state *s, const struct store_event *event, struct berth_err *err);
-/* Of the last change applied. */
+/* Returns the revision of the last applied change. */
 uint64_t state_revision(const struct state *s);
-/* Over every key, revision and document that is in the journal, in whatever order they came. */
+/* Returns a hash of every journalled key, revision and document, independent of their order. */
 uint64_t state_hash(const struct state *s);
-/* The part of one kind; that of the state is their sum. */
+/* Returns the part of one kind. The hash of the state is the sum of the parts. */
 uint64_t state_hash_of(const struct state *s, enum kind kind);
 
-/* NULL: not there. */
+/* Returns NULL if there is no such object. */
 const struct object *state_find(const struct state *s, enum kind kind, const char *id);
-/* The workload of that id, whatever its kind. */
+/* Returns the workload of any kind with this id. */
 const struct object *state_find_work(const struct state *s, const char *id);
-/* The workload as it was at a generation that an instance was placed from; NULL: it is the present one, or was not kept. */
+/* Returns the workload at the generation that an instance was placed from; NULL: that is the present one, or it was not
+ * kept. */
 const struct object *state_spec(const struct state *s, const char *workload, uint64_t generation);
-/* All of a kind, sorted by id (numbers by value). Valid until the next change. */
+/* Returns all objects of a kind, sorted by id (numbers by value). Valid until the next change. */
 const struct object *const *state_list(const struct state *s, enum kind kind, size_t *ret_len);
-/* Last number given out for jobs or instances, assumed ones included. */
+/* Returns the last number that was assigned to a job or an instance, assumed instances included. */
 uint64_t state_last_number(const struct state *s, enum kind kind);
-/* Gives out the next one; it is never given again, whatever becomes of it, once a transaction puts KIND_COUNTER. */
+/* Assigns the next number. The number is never assigned again once a transaction has written KIND_COUNTER. */
 uint64_t state_next_number(struct state *s, enum kind kind);
 
-/* A new reference; never NULL: what is stored has been read before. */
+/* Parses the document. A new reference, never NULL: every stored document has been parsed before. */
 json_t *object_doc(const struct object *o);
-/* How long a workload waits after so many failures in a row: growing, bounded. They are remembered as the fact
- * "since/WORKLOAD" (value: failures, at: the last one), for as long as it takes until a pod of it is well again. */
+/* Returns the back-off of a workload after this many consecutive failures: growing and bounded. Failures are stored as
+ * the fact "since/WORKLOAD" (value: number of failures, at: the last one) until a pod of the workload is healthy
+ * again. */
 int64_t pause_ns(uint64_t failures);
-/* When it may be tried again, and after how many failures; 0: it has not failed lately. */
+/* Returns the end of the back-off, and the number of failures; 0: no recent failure. */
 int64_t state_pause_end_ns(const struct state *s, const char *workload, uint64_t *ret_failures);
-/* Is the owner of this workload enabled and the workload neither held nor waiting for others? */
+/* Tells whether the workload should run: its owner is enabled, and the workload is neither held nor waits for other
+ * jobs. */
 bool state_work_wanted(const struct state *s, const struct object *work);
 
-/* The cluster that the core plans; owned by the state. */
+/* Returns the cluster that the core plans; owned by the state. */
 struct berth_cluster *state_cluster(struct state *s);
-/* What each user has, for caps (control/tenant/cap.h). */
+/* Returns the resource use of each user, for caps (control/tenant/cap.h). */
 struct cap_book *state_caps(const struct state *s);
-/* What counts against quotas by the documents alone; owned by the state. */
+/* Returns the quota use according to the documents alone; owned by the state. */
 struct quota_ledger *state_ledger(struct state *s);
-/* Rebuilds the cluster from the documents, dropping names that nothing uses; assumed instances are lost. */
+/* Rebuilds the cluster from the documents and drops unused names; assumed instances are lost. */
 int state_rebuild(struct state *s, struct berth_err *err);
-/* Compares the cluster with one made anew from the documents; -EBADMSG with the first difference. O(all). */
+/* Compares the cluster with a new one built from the documents; -EBADMSG with the first difference. O(all). */
 int state_audit(struct state *s, struct berth_err *err);
 
-/* What a plan wants and no commit has confirmed: in the cluster at once, in no document yet. The change that confirms it
- * (state_apply) settles it; a commit that fails gives it back. */
+/* Assumes a result of a plan that is not committed yet: puts it in the cluster at once, without a document. The change
+ * that confirms it (state_apply) settles it; state_restore reverts it after a failed commit. */
 int state_assume(struct state *s, const struct berth_instance *instance, struct berth_err *err);
 int state_assume_fact(struct state *s, const struct berth_fact *fact, struct berth_err *err);
 int state_assume_gone(struct state *s, uint64_t id, struct berth_err *err);
-/* Makes the cluster say of this object what its document says, or that there is none. */
+/* Makes the cluster match the object's document again, or its absence. */
 void state_restore(struct state *s, enum kind kind, const char *id);
 size_t state_assumed(const struct state *s);
-/* How often all that was assumed of instances had to go because a document left no room for it. Whoever counted on it
- * begins anew. */
+/* Counts how often all assumed instances were dropped because they conflicted with a document. A caller that relied on
+ * assumed instances must start again when this number changes. */
 uint64_t state_dropped(const struct state *s);
-/* Of an instance or a fact: does the cluster still say what was assumed? */
+/* Tells whether the cluster still has the assumed version of an instance or a fact. */
 bool state_is_assumed(const struct state *s, enum kind kind, const char *id);
-/* A commit has confirmed what was assumed of a fact, even if there was nothing to write. */
+/* Settles an assumed fact after its commit, which may have written nothing. */
 void state_fact_settle(struct state *s, const char *id);

@@ -1,8 +1,8 @@
-/* state_assume.c - what plans want and no commit has confirmed: in the cluster, in no document.
+/* state_assume.c - assumptions: planned changes that are not committed yet, in the cluster but in no document.
  *
- * A change of an instance by somebody else does not end what is assumed of it: the unit that wants it will meet a conflict
- * and give it back. Until then others in the cluster may count on it. Should the documents leave no room for what is assumed,
- * all of it is dropped.
+ * A concurrent change of an assumed instance does not end the assumption: the commit batch of the instance will meet a
+ * conflict and revert it. Until then other objects in the cluster may depend on the assumption. If a document conflicts
+ * with the assumptions, all of them are dropped.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "control/state/state_parts.h"
 
-/* ---- instances ----------------------------------------------------------------------------------------------------- */
+/* ---- instances -------------------------------------------------------------------------------------------------- */
 
 static bool same_assumed(const void *ctx, uint32_t at, const void *id)
 {
@@ -32,7 +32,7 @@ const struct assumed *assumed_find(const struct state *s, uint64_t id)
 static void assumed_note(struct state *s, struct assumed a)
 {
     uint32_t at = assumed_place(s, a.id);
-    if (at != MAP_NONE) { /* once more, before the first was settled */
+    if (at != MAP_NONE) { /* assumed again before the first assumption was settled */
         s->assumed.at[at] = a;
         return;
     }
@@ -95,7 +95,7 @@ uint64_t state_dropped(const struct state *s)
     return s->dropped;
 }
 
-/* First all of them go, then what the documents say comes back: in no order do they stand in each other's way. */
+/* Removes all assumed instances before their documents are restored, so that they cannot conflict in any order. */
 void assumed_drop_all(struct state *s)
 {
     VEC(uint64_t) ids = {0};
@@ -110,12 +110,12 @@ void assumed_drop_all(struct state *s)
     for (size_t i = 0; i < ids.len; i++) {
         const struct object *o = state_find(s, KIND_INSTANCE, str_u64(ids.at[i], text));
         if (o)
-            (void)object_project(s, s->cluster, o, NULL); /* its node may be gone meanwhile */
+            (void)object_project(s, s->cluster, o, NULL); /* may fail: its node may be removed */
     }
     vec_done(&ids);
 }
 
-/* ---- facts --------------------------------------------------------------------------------------------------------- */
+/* ---- facts ------------------------------------------------------------------------------------------------------ */
 
 static bool same_fact(const void *ctx, uint32_t at, const void *id)
 {
@@ -163,7 +163,7 @@ void state_fact_settle(struct state *s, const char *id)
     s->assumed_facts.len--;
 }
 
-/* ---- both ---------------------------------------------------------------------------------------------------------- */
+/* ---- instances and facts ---------------------------------------------------------------------------------------- */
 
 bool state_is_assumed(const struct state *s, enum kind kind, const char *id)
 {
@@ -179,12 +179,12 @@ void state_restore(struct state *s, enum kind kind, const char *id)
     int64_t number;
     if (kind == KIND_INSTANCE && str_parse_i64(id, &number)) {
         assumed_settle(s, (uint64_t)number);
-        (void)berth_instance_remove(s->cluster, (uint64_t)number, NULL); /* it may be gone already */
+        (void)berth_instance_remove(s->cluster, (uint64_t)number, NULL); /* may fail: already removed */
     }
     if (kind == KIND_FACT)
         state_fact_settle(s, id);
     if (!o || object_project(s, s->cluster, o, NULL) != -EBUSY)
-        return; /* it was there before; its node may be gone meanwhile */
+        return; /* other failures are harmless: the document was in the cluster before; its node may be removed */
     assumed_drop_all(s);
     (void)object_project(s, s->cluster, o, NULL);
 }

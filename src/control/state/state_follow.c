@@ -1,4 +1,4 @@
-/* state_follow.c - what is told to the cluster again when a user, a group, a queue or a domain changes. */
+/* state_follow.c - updates the cluster objects that depend on a changed user, group, queue, domain or setting. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -67,7 +67,7 @@ static bool of_queue(const struct state *s, const struct object *work, const cha
     return queue_within(s, work->work->queue, id);
 }
 
-/* What is over depends on nobody. */
+/* Updates the dependent workloads. Finished workloads depend on nothing. */
 static int works_again(struct state *s, const char *id, touches *touched, struct berth_err *err)
 {
     for (unsigned k = KIND_APP; k <= KIND_VM; k++)
@@ -80,7 +80,7 @@ static int works_again(struct state *s, const char *id, touches *touched, struct
     return 0;
 }
 
-/* All of them, or those whose domain is another now. */
+/* Updates all nodes, or only those whose domain has changed. */
 static int nodes_again(struct state *s, bool all, struct berth_err *err)
 {
     for (size_t i = 0; i < s->tables[KIND_NODE].len; i++) {
@@ -122,7 +122,7 @@ int follow_order(struct state *s, enum kind kind, const char *id, const struct o
     case KIND_GROUP: return level ? works_again(s, id, of_group, err) : 0;
     case KIND_QUEUE: {
         int rc = parent ? queues_again(s, err) : 0;
-        bool told = parent || was->terms != is.terms; /* not for its priority or policy, which no job is told with */
+        bool told = parent || was->terms != is.terms; /* priority and policy of a queue are not stored with its jobs */
         return rc < 0 || !told ? rc : works_again(s, id, of_queue, err);
     }
     case KIND_DOMAIN: return nodes_again(s, false, err);

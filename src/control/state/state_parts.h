@@ -1,4 +1,4 @@
-/* state_parts.h - the inside of the state; for state*.c only. */
+/* state_parts.h - internals of the state; only for state*.c and spec_cache.c. */
 #pragma once
 
 #include "base/map.h"
@@ -11,7 +11,7 @@
 
 enum { KEPT_MAX = 8 };
 
-/* An object with what it owns. The address stays while the object does. */
+/* An object with the memory that it owns. Its address never changes. */
 struct entry {
     struct object object;
     union {
@@ -31,62 +31,62 @@ struct entry {
     size_t kept_len;
     char *owner, *group;       /* of an instance */
     char *domain;              /* of a node */
-    struct kept_doc *kept_doc; /* of kinds that have one; spec_cache.h */
+    struct kept_doc *kept_doc; /* spec_cache.h; NULL for other kinds */
     uint32_t slot;
-    struct entry *on_node, *of_work; /* of an instance: where it is listed; NULL: nowhere */
+    struct entry *on_node, *of_work; /* of an instance: the entries that list it; NULL: none */
     bool linked;
 };
 
 struct table {
     struct object **at; /* sorted by id, unless `unsorted` */
     size_t len, cap;
-    size_t skipped; /* places before `at` that were given up: numbers go from the front */
+    size_t skipped; /* unused positions before `at`: low numbers are removed first */
     bool unsorted;  /* while loading */
 };
 
-/* What a plan wants of an instance. */
+/* The planned but uncommitted change of an instance. */
 struct assumed {
     uint64_t id;
-    const struct entry *node; /* where it is put; NULL: it goes, or the node is gone */
-    bool fresh, gone;         /* it has no document yet; it goes */
-    enum berth_state state;   /* that it will have, since when */
+    const struct entry *node; /* its node; NULL: the instance is removed, or the node is gone */
+    bool fresh, gone;         /* a new instance without a document; a removed instance */
+    enum berth_state state;   /* the planned state and its time */
     int64_t since_ns;
 };
 
 struct state {
     struct table tables[KINDS];
-    struct map map; /* (kind, id) to a slot */
+    struct map map; /* (kind, id) to slot */
     VEC(struct entry *) slots;
     VEC(uint32_t) free_slots;
     struct berth_cluster *cluster;
     VEC(struct assumed) assumed;
-    struct map assumed_map;    /* instance to its place there */
-    VEC(char *) assumed_facts; /* their ids */
+    struct map assumed_map;    /* instance id to position in `assumed` */
+    VEC(char *) assumed_facts; /* ids */
     struct map facts_map;
-    uint64_t dropped; /* how often all that was assumed of instances had to go */
+    uint64_t dropped; /* how often all assumed instances were dropped */
     uint64_t revision;
-    uint64_t hashes[KINDS]; /* of what is in the journal */
+    uint64_t hashes[KINDS]; /* of journalled objects */
     uint64_t last_number[KINDS];
-    size_t orphans; /* instances whose workload or node is not there */
+    size_t orphans; /* instances whose workload or node does not exist */
     bool loading;
-    struct cap_book *caps;       /* what each user has (control/tenant/cap.h) */
-    struct quota_ledger *ledger; /* what counts against quotas by the documents alone */
-    struct arena scratch;        /* of the change at hand */
+    struct cap_book *caps;       /* resource use per user (control/tenant/cap.h) */
+    struct quota_ledger *ledger; /* quota use according to the documents alone */
+    struct arena scratch;        /* for the change that is being applied */
 };
 
 struct entry *state_entry(const struct state *s, enum kind kind, const char *id);
-/* Tells a cluster what the object's document says. */
+/* Updates a cluster from the object's document. */
 int object_project(struct state *s, struct berth_cluster *cluster, const struct object *o, struct berth_err *err);
 
-/* state_assume.c. NULL: nothing is. */
+/* state_assume.c. NULL: no assumption. */
 const struct assumed *assumed_find(const struct state *s, uint64_t id);
-/* Is what a document says what was assumed, or does it make that moot? */
+/* Tells whether a document confirms the assumption or makes it obsolete. */
 bool assumed_confirms(const struct assumed *a, const struct berth_instance *i);
 void assumed_settle(struct state *s, uint64_t id);
 void assumed_drop_all(struct state *s);
 void assumed_done(struct state *s);
 
-/* state_view.c: a document, read once for the view and for the cluster. */
+/* state_view.c: a document, parsed once for both the view and the cluster. */
 struct parsed {
     struct doc_meta meta;
     union {
@@ -115,18 +115,18 @@ struct parsed {
 int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct parsed *ret, struct berth_err *err);
 void view_set(struct state *s, struct entry *e, const struct parsed *p, const json_t *doc);
 void view_drop(struct entry *e);
-/* Of a node: its domain has changed. */
+/* Updates the domain of a node. */
 void view_domain(struct state *s, struct entry *e, const struct berth_node *node);
-/* spec_cache.c: the document as it is read, for kinds that have one; it has been read before. */
+/* spec_cache.c: caches the parsed document, for kinds that have a cache. The document has been parsed before. */
 void kept_set(struct entry *e, const json_t *doc);
 void kept_drop(struct entry *e);
-/* Of an instance: its workload belongs to others now. */
+/* Updates owner and group of an instance after a change of its workload. */
 void view_owner(struct state *s, struct entry *e);
-/* Lists an instance with its node and workload, or takes it off. */
+/* Adds an instance to the lists of its node and workload, or removes it. */
 void links_make(struct state *s, struct entry *e);
 void links_drop(struct state *s, struct entry *e);
 
-/* state_sync.c: tells the cluster of an object, or that it is gone. On failure the cluster is as before. */
+/* state_sync.c: updates or removes an object in the cluster. On failure the cluster is unchanged. */
 int project_put(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
                 struct arena *arena, struct berth_err *err);
 int project_remove(const struct state *s, struct berth_cluster *cluster, const struct entry *e, struct berth_err *err);

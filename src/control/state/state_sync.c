@@ -1,4 +1,4 @@
-/* state_sync.c - documents told to the cluster that the core plans. */
+/* state_sync.c - updates the cluster that the core plans from the documents. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static bool owner_disabled(const struct state *s, const char *owner)
     return user && user->user->disabled;
 }
 
-/* ---- pauses after failures ----------------------------------------------------------------------------------------- */
+/* ---- back-off after failures ------------------------------------------------------------------------------------ */
 
 int64_t pause_ns(uint64_t failures)
 {
@@ -39,9 +39,9 @@ int64_t state_pause_end_ns(const struct state *s, const char *workload, uint64_t
     return *ret_failures ? fact->view.fact.at_ns + pause_ns(*ret_failures) : 0;
 }
 
-/* ---- renewal ------------------------------------------------------------------------------------------------------- */
+/* ---- outdated pods ---------------------------------------------------------------------------------------------- */
 
-/* What may change without a pod being started anew. Sorted. */
+/* Keys that may change without a restart of the pods. Sorted. */
 static const char *const not_template[] = {
     "begin",           "cancelled", "created", "display",  "ended",    "error",          "failed",  "fence",
     "generation",      "group",     "hold",    "id",       "labels",   "min_available",  "name",    "on_drain",
@@ -66,7 +66,7 @@ static bool template_differs(const struct object *a, const struct object *b)
     return !same;
 }
 
-/* ---- putting ------------------------------------------------------------------------------------------------------- */
+/* ---- updates of the cluster ------------------------------------------------------------------------------------- */
 
 static int put_work(const struct state *s, struct berth_cluster *cluster, const struct object *o, struct parsed *p,
                     struct arena *arena, struct berth_err *err)
@@ -88,8 +88,8 @@ static int put_work(const struct state *s, struct berth_cluster *cluster, const 
     return rc < 0 ? rc : berth_workload_put(cluster, w, err);
 }
 
-/* The shape as it was placed: the workload's present one where nothing changed since, else the one that was kept. */
-/* What its node was told when it was placed (node_config.c): until then it may still run, should the node be lost. */
+/* Returns the fence that the node was given at placement (node_config.c): if the node is lost, the instance may run
+ * until then. */
 static int64_t told_fence_ns(const struct object *work, const struct berth_workload *kept)
 {
     enum berth_on_lost on_lost = kept->on_lost;
@@ -100,6 +100,8 @@ static int64_t told_fence_ns(const struct object *work, const struct berth_workl
     return on_lost == BERTH_LOST_FENCE ? (kept->fence_ns ? kept->fence_ns : FENCE_NS_DEFAULT) : 0;
 }
 
+/* Puts an instance with its shape at placement: the workload's present one, or the kept one if the generation
+ * differs. */
 static int put_instance(const struct state *s, struct berth_cluster *cluster, struct parsed *p, struct arena *arena,
                         struct berth_err *err)
 {
@@ -126,7 +128,7 @@ static int put_instance(const struct state *s, struct berth_cluster *cluster, st
     return rc;
 }
 
-/* A definition beyond the limit of names is kept in the store and defines nothing: no node and no workload can name its
+/* A definition beyond the limit of names stays in the store without effect: no node and no workload can name its
  * resource either (sync_resources.c). */
 static int put_resource(struct berth_cluster *cluster, const struct berth_resource *r, struct berth_err *err)
 {
@@ -136,14 +138,14 @@ static int put_resource(struct berth_cluster *cluster, const struct berth_resour
     return beyond ? 0 : rc;
 }
 
-/* Of one whose name for its driver's room on a node has no room, no node can have any. */
+/* If the name of the volume driver's capacity exceeds the limit of resource names, no node can offer that capacity. */
 static int put_volume(struct berth_cluster *cluster, const struct berth_volume *v, struct berth_err *err)
 {
     int rc = berth_volume_put(cluster, v, err);
     return rc == -EINVAL && cluster->resources.len >= BERTH_RESOURCES_MAX ? 0 : rc;
 }
 
-/* A node that says nothing of pods takes as many as the settings say: the daemon and the node have costs for each pod,
+/* Sets the default number of pods of a node from the settings: each pod costs the daemon and the node something,
  * whatever it requests. */
 static void pods_fill(const struct state *s, struct berth_node *n, struct arena *arena)
 {
@@ -185,8 +187,8 @@ int project_put(const struct state *s, struct berth_cluster *cluster, const stru
     }
 }
 
-/* The node goes, and with it whatever the cluster still has on it: its documents go in the same change, or a plan is
- * about to put something there that will now meet a conflict. A task that is done needs no node. */
+/* Removes the node with all instances that the cluster has on it: either their documents are removed in the same
+ * change, or a planned placement on the node will meet a conflict. A finished task needs no node. */
 static int remove_node(const struct state *s, struct berth_cluster *cluster, const struct entry *e,
                        struct berth_err *err)
 {
@@ -234,7 +236,7 @@ int project_remove(const struct state *s, struct berth_cluster *cluster, const s
     case KIND_QUEUE: rc = project_quota_remove(cluster, kinds[e->object.kind].name, e->object.id, err); break;
     case KIND_INSTANCE: rc = berth_instance_remove(cluster, e->view.instance.number, err); break;
     case KIND_FACT: rc = remove_fact(s, cluster, e, err); break;
-    default: break; /* a volume or a resource that nothing uses stays known until the cluster is rebuilt */
+    default: break; /* an unused volume or resource stays known until the cluster is rebuilt */
     }
-    return rc == -ENOENT ? 0 : rc; /* assumed gone already */
+    return rc == -ENOENT ? 0 : rc; /* an assumption has removed the object already */
 }

@@ -1,4 +1,6 @@
-/* state_test.c - documents become objects and a cluster, and go again; nothing half. */
+/* state_test.c - documents become objects of the state and of the cluster, and are removed again; failures change
+ * nothing.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -72,7 +74,7 @@ static void count_state(void *ctx, const struct berth_instance_seen *instance)
     c->n += instance->state == c->state;
 }
 
-/* Of web.alice, as the cluster has it. */
+/* Counts the instances of web.alice in the cluster. */
 static size_t instances_in(struct bench *b, enum berth_state state)
 {
     struct counting c = {.state = state};
@@ -91,7 +93,7 @@ static void small_cluster(struct bench *b)
         "{\"v\":1,\"id\":1,\"workload\":\"web.alice\",\"ordinal\":0,\"node\":\"n1\",\"state\":\"running\",\"of\":1}");
 }
 
-/* How many instances a plan of the state's cluster would place. */
+/* Returns the number of instances that a plan of the state's cluster would place. */
 static size_t placements(struct bench *b)
 {
     struct berth_snapshot *snapshot = berth_freeze(state_cluster(b->state), 0, 0);
@@ -217,7 +219,7 @@ static void gangs_are_their_owners(void **state)
     put(&b, "jobs/1",
         "{\"v\":1,\"id\":1,\"owner\":\"alice\",\"generation\":1,\"gang\":\"g\",\"requests\":{\"cpu\":1}}");
     put(&b, "jobs/2", "{\"v\":1,\"id\":2,\"owner\":\"bob\",\"generation\":1,\"gang\":\"g\",\"requests\":{\"cpu\":9}}");
-    assert_int_equal(placements(&b), 1); /* bob's, which fits nowhere, does not hold up alice's */
+    assert_int_equal(placements(&b), 1); /* bob's job, which fits nowhere, does not delay alice's */
 }
 
 static void numbers_are_listed_by_value_and_never_again(void **state)
@@ -257,7 +259,7 @@ static void instances_survive_their_workload(void **state)
     gone(&b, "apps/web.alice");
     const struct object *one = state_find(b.state, KIND_INSTANCE, "1");
     assert_string_equal(one->owner, "alice");
-    assert_int_equal(state_audit(b.state, NULL), 0); /* the shape is that of the spec, also when made anew */
+    assert_int_equal(state_audit(b.state, NULL), 0); /* the shape comes from the spec, also after a rebuild */
     put(&b, "apps/web.alice", "{\"v\":1,\"id\":\"web.alice\",\"name\":\"web\",\"owner\":\"alice\",\"generation\":2}");
     assert_int_equal(state_find(b.state, KIND_APP, "web.alice")->work->instances_len, 1);
     gone(&b, "instances/1");
@@ -276,7 +278,7 @@ static void a_node_that_goes_takes_what_is_assumed_on_it(void **state)
     assumed.state = BERTH_ASSIGNED;
     assert_int_equal(state_assume(b.state, &assumed, NULL), 0);
     assert_int_equal(state_assumed(b.state), 1);
-    assert_int_equal(placements(&b), 0); /* it counts */
+    assert_int_equal(placements(&b), 0); /* the assumed instance counts */
     gone(&b, "nodes/n1");
     state_restore(b.state, KIND_INSTANCE, "7");
     assert_int_equal(state_assumed(b.state), 0);
@@ -317,7 +319,7 @@ static void what_is_assumed_outlives_what_others_say(void **state)
     open_empty(&b);
     small_cluster(&b);
     assert_int_equal(state_assume(b.state, &stopping, NULL), 0);
-    put(&b, "instances/1", running); /* a report, while the stop is on its way */
+    put(&b, "instances/1", running); /* a report arrives before the stop is committed */
     assert_true(state_is_assumed(b.state, KIND_INSTANCE, "1"));
     assert_int_equal(instances_in(&b, BERTH_STOPPING), 1);
     assert_int_equal(state_find(b.state, KIND_INSTANCE, "1")->instance->state, BERTH_RUNNING);
@@ -332,7 +334,7 @@ static void what_is_assumed_outlives_what_others_say(void **state)
     assert_int_equal(state_audit(b.state, NULL), 0);
 }
 
-/* A port that a plan has given away, and that a document takes. */
+/* A document takes a port that a plan had assigned to an assumed instance. */
 static void what_is_assumed_gives_way_to_documents(void **state)
 {
     (void)state;
@@ -352,7 +354,7 @@ static void what_is_assumed_gives_way_to_documents(void **state)
     assert_int_equal(state_audit(b.state, NULL), 0);
 }
 
-/* The first action of a plan at that time, as "op cause", or "". */
+/* Writes the first action of a plan at this time, as "op cause", or "". */
 static void first_action(struct bench *b, int64_t now_ns, char *to, size_t size)
 {
     struct berth_snapshot *snapshot = berth_freeze(state_cluster(b->state), now_ns, 0);
@@ -386,7 +388,7 @@ static void a_changed_template_renews_pods_and_a_changed_number_does_not(void **
     put(&b, "apps/web.alice", APP("\"generation\":3,\"replicas\":1,\"image\":\"b\""));
     first_action(&b, 0, got, sizeof got);
     assert_string_equal(got, "stop outdated");
-    assert_int_equal(state_audit(b.state, NULL), 0); /* the same from the documents alone */
+    assert_int_equal(state_audit(b.state, NULL), 0); /* equal to a rebuild from the documents */
     put(&b, "apps/web.alice", APP("\"generation\":4,\"replicas\":1,\"image\":\"a\""));
     first_action(&b, 0, got, sizeof got);
     assert_string_equal(got, "");
@@ -450,7 +452,7 @@ static void keep(struct store *store, const char *key, const char *text)
     assert_int_equal(store_submit(store, &txn, NULL, NULL, NULL), 0);
 }
 
-/* Earlier versions stored definitions beyond the limit of names: their stores load, and can be changed. */
+/* Earlier versions stored definitions beyond the limit of names: their stores load and can be changed. */
 static void a_store_with_too_many_resources_is_loaded(void **state)
 {
     (void)state;
@@ -473,7 +475,8 @@ static void a_store_with_too_many_resources_is_loaded(void **state)
     store_close(store);
 }
 
-/* The same of nodes, work, instances, quotas and volumes: what names such a resource is there, and work is not placed. */
+/* The same for nodes, workloads, instances, quotas and volumes: objects that name such a resource load, and workloads
+ * are not placed. */
 static void a_store_whose_work_names_too_many_resources_is_loaded(void **state)
 {
     static const char *const docs[][2] = {

@@ -1,4 +1,4 @@
-/* state_view.c - what the daemon looks at often, taken out of a document when it arrives. */
+/* state_view.c - extracts the values that the daemon reads often from a document when it arrives. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ int doc_parse(enum kind kind, const json_t *doc, struct arena *arena, struct par
         struct berth_profile profile;
         return profile_doc_read(doc, arena, &ret->meta, &profile, err);
     }
-    default: return 0; /* read by whoever uses it */
+    default: return 0; /* parsed where it is used */
     }
 }
 
@@ -68,7 +68,7 @@ static const char *keep(struct entry *e, const char *text)
     return e->kept[e->kept_len++] = mem_strdup(text);
 }
 
-/* "cpu, memory" */
+/* Joins the texts: "cpu, memory". */
 static const char *keep_list(struct entry *e, const char *const *texts, size_t len)
 {
     CLEANUP(str) struct str text = {0};
@@ -93,7 +93,7 @@ static const char *member(const json_t *doc, const char *key)
     return json_string_value(json_object_get(doc, key));
 }
 
-/* An earlier version said no more than the flags. */
+/* Documents of earlier versions have only the flags. */
 static enum work_outcome outcome_read(const struct work_view *v, enum work_outcome said)
 {
     if (!v->cancelled && !v->failed && !v->ended)
@@ -153,7 +153,7 @@ static void view_token(struct entry *e, const struct token_doc *d)
     e->object.owner = v->user;
 }
 
-/* An instance belongs to whom its workload belongs, also when that has gone meanwhile. */
+/* An instance has the owner of its workload, even if the workload has been deleted. */
 void view_owner(struct state *s, struct entry *e)
 {
     const struct instance_view *v = &e->view.instance;
@@ -178,7 +178,7 @@ static void view_instance(struct state *s, struct entry *e, const struct instanc
     v->state = i->state;
     v->ready = i->ready;
     v->since_ns = i->since_ns;
-    if (!v->placed_ns) /* the first document that this daemon sees of it */
+    if (!v->placed_ns) /* first document of the instance since the daemon's start */
         v->placed_ns = d->started_ns && d->started_ns < i->since_ns ? d->started_ns : i->since_ns;
     v->generation = d->generation;
     v->report_seq = d->seq;
@@ -194,7 +194,8 @@ static void view_instance(struct state *s, struct entry *e, const struct instanc
 
 void view_domain(struct state *s, struct entry *e, const struct berth_node *node)
 {
-    char *domain = mem_strdup(project_domain(s, e->object.id, node)); /* which may be what is kept */
+    /* copied first: the result may be e->domain itself */
+    char *domain = mem_strdup(project_domain(s, e->object.id, node));
     mem_free(e->domain);
     e->view.node.domain = e->domain = domain;
 }
@@ -300,7 +301,7 @@ void view_set(struct state *s, struct entry *e, const struct parsed *p, const js
         mem_free(old[i]);
 }
 
-/* ---- instances with their node and workload ------------------------------------------------------------------------ */
+/* ---- links between instances, nodes and workloads --------------------------------------------------------------- */
 
 struct listing {
     struct object ***at;
@@ -380,8 +381,8 @@ void links_make(struct state *s, struct entry *e)
         instance_link(s, e);
         e->linked = true;
     } else if (s->orphans && (kind == KIND_NODE || kind_is_workload(kind)) && !e->linked) {
-        /* Something came back under a name that instances may still have. Tasks that are done outlive their nodes, so
-         * this is looked for often, and found rarely. */
+        /* An object was created again under a name that instances still refer to. Finished tasks outlive their nodes,
+         * so this search runs often and rarely finds an instance. */
         for (size_t i = 0; i < s->tables[KIND_INSTANCE].len; i++) {
             struct entry *of = (struct entry *)s->tables[KIND_INSTANCE].at[i];
             const struct instance_view *v = &of->view.instance;

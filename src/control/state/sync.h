@@ -1,15 +1,16 @@
-/* sync.h - parts of telling the cluster what the documents say: quotas, claims of work, domains of nodes.
+/* sync.h - parts of synchronising the cluster with the documents: quotas, scheduling attributes of workloads, domains
+ * of nodes.
  *
- * All of them look at nothing but the state, so a cluster made anew says the same as one that was kept. What another object
- * depends on is told again by follow_order (state_follow.c).
+ * These functions read only the state, so a rebuilt cluster equals one that was updated step by step. follow_order
+ * (state_follow.c) updates the objects that depend on another object.
  */
 #pragma once
 
 #include "control/state/state_parts.h"
 
-#define QUEUE_DEFAULT "default" /* where jobs are that name no queue; it need not be made */
+#define QUEUE_DEFAULT "default" /* queue of jobs that name none; its object is optional */
 
-/* sync_quota.c: "user/ID", "group/ID" and "queue/ID". */
+/* sync_quota.c: the quotas "user/ID", "group/ID" and "queue/ID". */
 int project_user(const struct state *s, struct berth_cluster *cluster, const char *id, const struct user_doc *d,
                  struct arena *arena, struct berth_err *err);
 int project_group(const struct state *s, struct berth_cluster *cluster, const char *id, const struct group_doc *d,
@@ -17,24 +18,24 @@ int project_group(const struct state *s, struct berth_cluster *cluster, const ch
 int project_queue(const struct state *s, struct berth_cluster *cluster, const char *id, const struct queue_doc *d,
                   struct arena *arena, struct berth_err *err);
 int project_quota_remove(struct berth_cluster *cluster, const char *kind, const char *id, struct berth_err *err);
-/* The same as a description, for checks: in the arena. */
+/* Returns the quota as a description in the arena, for checks. */
 struct berth_quota quota_describe(const struct state *s, const char *id, const struct quota_doc *d,
                                   struct arena *arena);
 
-/* sync_claim.c: fills in what the workload says of its turn: quotas, queue, times, traits; its priority and its domains
- * follow from its queue, too. One that is over says nothing. `o` may be one that is not there yet: its kind, id and owner
- * are looked at. */
+/* sync_claim.c: fills in the scheduling attributes of a workload: quotas, queue, times and traits, and the priority and
+ * domains that derive from its queue. Does nothing for a finished workload. `o` may be a workload that does not exist
+ * yet: only its kind, id and owner are read. */
 void project_claim(const struct state *s, const struct object *o, const struct work_doc *d, struct arena *arena,
                    struct berth_workload *w);
-/* Of that the times alone: limit, estimate, whether that is a prediction, deadline. The user's word goes before a
- * prediction; neither is longer than the limit. */
+/* Fills in only the times: limit, estimate, whether the estimate is predicted, deadline. An estimate of the user takes
+ * precedence over a prediction; neither exceeds the limit. */
 void project_times(const struct state *s, const struct work_doc *d, struct berth_workload *w);
-/* The quota "job/ID" of an array that runs a few at a time, or that there is none. */
+/* Puts the quota "job/ID" of an array with a limit on concurrent tasks, or removes it. */
 int project_parallel(struct berth_cluster *cluster, const struct object *o, const struct work_doc *d,
                      struct arena *arena, struct berth_err *err);
 
-/* What a queue says, or, where it says nothing, the nearest above it that does. Of longest times the shortest counts.
- * Valid as long as the state is unchanged. All empty for one that is not there. */
+/* The settings of a queue, each inherited from the nearest ancestor that has it. Of maximum times the shortest applies.
+ * Valid until the state changes. All empty for a missing queue. */
 struct queue_terms {
     const char *const *users, *const *groups, *const *domains;
     size_t users_len, groups_len, domains_len;
@@ -42,36 +43,38 @@ struct queue_terms {
     int64_t time_limit_ns, max_time_ns;
 };
 struct queue_terms queue_terms(const struct state *s, const char *queue);
-/* The same of one that is not there yet. */
+/* The same for a queue that does not exist yet. */
 struct queue_terms queue_terms_of(const struct state *s, const struct queue_doc *d);
-/* Is the queue this one, or below it? */
+/* Tells whether the queue is `above` or a descendant of it. */
 bool queue_within(const struct state *s, const char *queue, const char *above);
 
-/* sync_claim.c: how large a job is, as runs are compared (past_runs.h): all of a gang, or one task. */
+/* sync_claim.c: returns the size of a job for comparisons of runs (past_runs.h): of the whole gang, or of one task. */
 int64_t work_size(const struct work_doc *d);
-/* Tasks that run together: all of a gang, or 1. */
+/* Returns the number of tasks that run together: the whole gang, or 1. */
 uint32_t work_tasks(const struct work_doc *d);
 
-/* sync_resources.c: leaves out of a description what names a resource for which the cluster has no room. The cut lists are in the
- * arena. Of a shape true: something was, so it must not be placed. */
+/* sync_resources.c: removes resources from a description for which the cluster has no room. The shortened lists are in
+ * the arena. A shape from which something was removed (result true) must not be placed. */
 void project_names_of_node(const struct berth_cluster *cluster, struct berth_node *n, struct arena *arena);
 bool project_names_of_shape(const struct berth_cluster *cluster, struct berth_shape *shape, struct arena *arena);
 void project_names_of_usage(const struct berth_cluster *cluster, struct berth_instance *i, struct arena *arena);
 void project_names_of_quota(const struct berth_cluster *cluster, struct berth_quota *q, struct arena *arena);
 
-/* sync_domain.c: the domain that a node is in: one that lists it, else the first by name whose labels hold, else its own
- * word. Never NULL; lives as long as the state is unchanged, or as the node's description. */
+/* sync_domain.c: returns the domain of a node: a domain that lists the node, else the first by name whose labels match,
+ * else the domain in the node's own document. Never NULL; valid until the state changes, or as long as the node's
+ * description. */
 const char *project_domain(const struct state *s, const char *id, const struct berth_node *node);
-/* Does a domain's document list the node, or do its labels hold? */
+/* Tells whether a domain lists the node or matches its labels. */
 bool domain_has(const struct domain_doc *d, const char *id, const struct berth_node *node);
 
-/* state_follow.c: tells the cluster again what depends on an object that has come, changed or gone (`o` is NULL then). */
-struct order_was { /* before the change */
+/* state_follow.c: updates the cluster objects that depend on an object that was added, changed or removed (`o` is NULL
+ * then). */
+struct order_was { /* values before the change */
     bool there, disabled;
     int32_t level;
-    char parent[ID_MAX + 1]; /* of a queue; of a user its group */
-    uint64_t terms;          /* of a queue: a hash of what its jobs are told to the cluster with */
-    int64_t node_pods;       /* of the settings: pods of nodes that do not say */
+    char parent[ID_MAX + 1]; /* parent of a queue; group of a user */
+    uint64_t terms;          /* of a queue: hash of the settings that its jobs in the cluster depend on */
+    int64_t node_pods;       /* of the settings: default number of pods per node */
 };
 struct order_was order_was(const struct entry *e);
 int follow_order(struct state *s, enum kind kind, const char *id, const struct order_was *was, const struct object *o,

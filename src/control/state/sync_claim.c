@@ -1,4 +1,6 @@
-/* sync_claim.c - what a workload says of its turn, from its document, its owner, its owner's group and its queue. */
+/* sync_claim.c - derives the scheduling attributes of a workload from its document, its owner, the owner's group and
+ * its queue.
+ */
 #include <string.h>
 
 #include "control/job/past_runs.h"
@@ -37,7 +39,7 @@ static void quotas_fill(const struct object *o, const struct work_doc *d, struct
     w->quotas_len = len;
 }
 
-/* Where both allow it; a job that asks for none of its queue's gets any of those. */
+/* Intersects the domains of the queue and of the job; if the intersection is empty, the queue's domains apply. */
 static void domains_fill(const struct queue_terms *q, struct arena *arena, struct berth_shape *shape)
 {
     if (q->domains_len == 0)
@@ -58,7 +60,7 @@ static void word_add(struct berth_label *words, size_t *len, const char *key, co
 {
     for (size_t i = 0; i < *len; i++)
         if (strcmp(words[i].key, key) == 0)
-            return; /* its own words go before attributes of that name */
+            return; /* attributes of the workload itself take precedence */
     if (value && *value)
         words[(*len)++] = (struct berth_label){key, value};
 }
@@ -127,7 +129,7 @@ void project_claim(const struct state *s, const struct object *o, const struct w
 {
     if (d->cancelled || d->failed || d->ended)
         return;
-    if (o->kind != KIND_JOB) { /* it waits for nobody, and nobody makes it stop */
+    if (o->kind != KIND_JOB) { /* apps and vms do not queue and are never preempted */
         quotas_fill(o, d, arena, w);
         w->unpreemptible = true;
         return;

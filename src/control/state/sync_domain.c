@@ -1,4 +1,4 @@
-/* sync_domain.c - which domain a node is in. */
+/* sync_domain.c - determines the domain of a node. */
 #include <string.h>
 
 #include "base/str.h"
@@ -20,7 +20,7 @@ static bool among(const char *const *texts, size_t len, const char *text)
     return false;
 }
 
-/* As berth.h says of struct berth_expr. */
+/* Evaluates an expression as defined at struct berth_expr in berth.h. */
 static bool expr_holds(const struct berth_expr *e, const struct berth_node *n)
 {
     const char *value = label_of(n, e->key);
@@ -64,7 +64,7 @@ const char *project_domain(const struct state *s, const char *id, const struct b
         const struct object *o = domains->at[i];
         if (among(o->domain->nodes, o->domain->nodes_len, id))
             return o->id;
-        /* While loading the list may not be sorted yet. */
+        /* While loading, the list may not be sorted yet. */
         if ((!found || strcmp(o->id, found->id) < 0) && domain_has(o->domain, id, node))
             found = o;
     }

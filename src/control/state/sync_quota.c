@@ -1,4 +1,4 @@
-/* sync_quota.c - quotas of users, groups and queues, told to the cluster with what was spent of their totals. */
+/* sync_quota.c - puts the quotas of users, groups and queues in the cluster, with the spent part of their totals. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,8 +55,8 @@ int project_group(const struct state *s, struct berth_cluster *cluster, const ch
     return quota_put(cluster, &q, arena, err);
 }
 
-/* What one transaction does to several queues comes one by one: in between the tree may have a loop, or be too deep. Then
- * the queue has no parent until the others have come (follow_order). */
+/* A transaction's changes of several queues are applied one by one. In between, the tree may have a loop or be too
+ * deep. In that case the queue has no parent until the other changes are applied (follow_order). */
 int project_queue(const struct state *s, struct berth_cluster *cluster, const char *id, const struct queue_doc *d,
                   struct arena *arena, struct berth_err *err)
 {
@@ -72,9 +72,9 @@ int project_queue(const struct state *s, struct berth_cluster *cluster, const ch
     return rc;
 }
 
-/* ---- what queues inherit ------------------------------------------------------------------------------------------ */
+/* ---- inherited settings of queues ------------------------------------------------------------------------------- */
 
-enum { QUEUES_ABOVE_MAX = 16 }; /* more than there can be; there may be a loop for a moment */
+enum { QUEUES_ABOVE_MAX = 16 }; /* more than any valid tree; bounds a temporary loop */
 
 static void terms_add(struct queue_terms *t, const struct queue_doc *d)
 {

@@ -1,7 +1,7 @@
-/* sync_resources.c - names of resources that the cluster has no room for.
+/* sync_resources.c - leaves out resource names beyond the limit of the cluster.
  *
- * Requests with too many of them are refused. Earlier versions accepted some, and then did not start any more: what their
- * stores say of such a resource is left out, and a workload that names one is not placed.
+ * Requests with too many names are rejected. Earlier versions accepted some, and then failed to start: such a resource
+ * in their stores is ignored, and a workload that names one is not placed.
  */
 #include <string.h>
 
@@ -10,12 +10,12 @@
 
 struct room {
     const struct berth_cluster *cluster;
-    const char *fresh[BERTH_RESOURCES_MAX]; /* names that the description adds */
+    const char *fresh[BERTH_RESOURCES_MAX]; /* new names of the description */
     size_t fresh_len;
-    bool beyond; /* one had no room */
+    bool beyond; /* a name exceeded the limit */
 };
 
-/* A quota also counts these, which are no resources of nodes. */
+/* A quota also counts these; they are not resources of nodes. */
 static bool is_counted(const char *name)
 {
     return strcmp(name, "gpu") == 0 || strcmp(name, "jobs") == 0;
@@ -36,13 +36,13 @@ static bool fits(struct room *r, const char *name)
     return true;
 }
 
-/* Most clusters have room for as many names as any description has. */
+/* A quick check that lets most clusters skip the search. */
 static bool is_near_full(const struct berth_cluster *cluster, size_t names)
 {
     return cluster->resources.len + names > BERTH_RESOURCES_MAX;
 }
 
-/* Those of a list that fit: the same list, or a shorter one in the arena. */
+/* Keeps the items that fit: the same list, or a shorter one in the arena. */
 #define CUT(r, arena, type, list, len)                                                                                 \
     do {                                                                                                               \
         type *kept_ = ARENA_ARRAY(arena, type, (len) + 1);                                                             \

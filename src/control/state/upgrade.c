@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 
-/* There has been one version so far. */
+/* Only one version exists so far. */
 const struct upgrades upgrades = {.version = SCHEMA_VERSION};
 
 int upgrade_document(enum kind kind, json_t *doc, const struct upgrades *by, struct berth_err *err)
@@ -38,7 +38,7 @@ struct upgrading {
     struct berth_err *err;
 };
 
-/* Nearly every document is up to date; this is told without a parser: "v":N stands in it, as json_dumps writes it. */
+/* Most documents are up to date. Finds "v":N, as json_dumps writes it, without parsing. */
 static bool is_present(const struct bytes *doc, int version)
 {
     char mark[24];

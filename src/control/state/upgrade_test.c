@@ -1,4 +1,4 @@
-/* upgrade_test.c - documents of earlier versions are brought up to the present one, newer and strange ones refused. */
+/* upgrade_test.c - documents of earlier versions are upgraded; newer and foreign documents are rejected. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include "control/state/upgrade.h"
 
-/* Two steps from a form that has never been: names in capitals became `name`, then got a colour. */
+/* Two steps from an invented form: names in capitals became `name`, then got a colour. */
 static void lower(json_t *doc)
 {
     (void)json_object_set(doc, "name", json_object_get(doc, "NAME"));
@@ -72,7 +72,7 @@ static void older_documents_are_rewritten(void **state)
     expect(store, "nodes/n", "{\"v\":3,\"note\":\"\\\"v\\\":3,\"}");
     uint64_t revision = store_revision(store);
     assert_int_equal(upgrade_documents(store, &made_up, NULL), 0);
-    assert_int_equal(store_revision(store), revision); /* nothing left to do */
+    assert_int_equal(store_revision(store), revision); /* nothing left to upgrade */
     store_close(store);
 }
 

@@ -11,19 +11,19 @@
 #include "control/system/backup_stream.h"
 #include "journal/shelf.h"
 
-/* The keys and certificates of a daemon's folder. What is not there is left out. */
+/* The keys and certificates in a daemon's folder. Missing files are skipped. */
 const char *const backup_files[] = {
-    "secret.key",     /* seals secrets */
-    "ca-cert.pem",    /* the cluster's authority, which agents were signed by */
-    "ca-key.pem",     /* its key */
-    "agents-key.pem", /* of the server that agents come to: they know it by this key */
-    "tls-cert.pem",   /* of the server for everybody, made by --tls */
-    "tls-key.pem",    /* its key: clients pin it */
+    "secret.key",     /* encrypts secrets */
+    "ca-cert.pem",    /* the cluster's certificate authority, which signs agents */
+    "ca-key.pem",     /* key of the authority */
+    "agents-key.pem", /* key of the agents' server, pinned by agents */
+    "tls-cert.pem",   /* certificate of the API server, made by --tls */
+    "tls-key.pem",    /* key of the API server, pinned by clients */
     "admin.token",    /* written by --init */
     NULL,
 };
 
-/* ---- keys ----------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------------------------- */
 
 void backup_key_salt(struct backup_key *key)
 {
@@ -64,7 +64,7 @@ int backup_look(const char *path, enum backup_kind *ret_kind, struct backup_key 
     return 0;
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 static int entry_head_write(struct backup_stream *s, const char *name, uint64_t size, struct berth_err *err)
 {
@@ -72,14 +72,14 @@ static int entry_head_write(struct backup_stream *s, const char *name, uint64_t 
     size_t len = strlen(name);
 
     head[0] = (unsigned char)len;
-    for (size_t i = 0; i < len; i++) /* not a text there: no end is written */
+    for (size_t i = 0; i < len; i++) /* bytes without a terminating NUL */
         head[1 + i] = (unsigned char)name[i];
     for (size_t i = 0; i < 8; i++)
         head[1 + len + i] = (unsigned char)(size >> 8 * i);
     return backup_stream_write(s, head, 1 + len + 8, err);
 }
 
-/* A file that is not there is left out, unless it must be there. */
+/* Skips a missing file unless `must` is set. */
 static int entry_write(struct backup_stream *s, const char *path, const char *name, bool must, struct berth_err *err)
 {
     CLEANUP(backup_fd) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -110,8 +110,8 @@ static uint64_t shelf_last(const struct shelf *shelf)
     return shelf->items.len ? shelf->items.at[shelf->items.len - 1].segment.number : 0;
 }
 
-/* Copies the store so that no record is missing between the journal's segments and the log of the copy, and none is in
- * a segment that the copy does not know: the segments are the same before and after. */
+/* Copies the store such that the journal's segments and the log of the copy have no gap and no overlap: retries until
+ * the segments are the same before and after the copy. */
 static int store_copy(struct store *store, const char *journal, const char *copy, struct shelf *segments,
                       struct berth_err *err)
 {
@@ -191,7 +191,7 @@ int backup_write(struct store *store, const char *dir, const struct backup_optio
         rc = fd < 0 ? err_set(err, errno, "cannot write %s: %s", partial.at, strerror(errno))
                     : file_write(fd, path, dir, copy.at, &segments, options, err);
     }
-    /* A link never replaces a file; not every file system has links. */
+    /* Unlike rename, link never replaces a file; some file systems lack links. */
     bool made = rc == 0 && link(partial.at, path) == 0;
     if (rc == 0 && !made && (errno == EPERM || errno == EOPNOTSUPP))
         made = rename(partial.at, path) == 0;

@@ -1,14 +1,14 @@
-/* backup_parts.h - what writing and restoring a backup share. */
+/* backup_parts.h - shared parts of writing and restoring a backup. */
 #pragma once
 
 #include <unistd.h>
 
 enum { BACKUP_NAME_MAX = 64 };
 
-/* The name of the store's copy in a backup. */
+/* The name of the copy of the store in a backup. */
 #define BACKUP_STORE_NAME "store.db"
 
-/* Names of the folder's files; ends with NULL. */
+/* Files of the daemon's folder; ends with NULL. */
 extern const char *const backup_files[];
 
 static inline void backup_fd_cleanup(int *fd)

@@ -1,4 +1,6 @@
-/* backup_restore.c - a daemon's folder from a sealed backup: unpacked and verified aside, then moved into its place. */
+/* backup_restore.c - restores a daemon's folder from a sealed backup: unpacks and verifies in a temporary folder, then
+ * moves the files.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +14,8 @@
 #include "journal/shelf.h"
 
 #define ASIDE "restore.tmp"
-/* Made by store_sqlite_restore from the copy; the store itself comes last, so that a folder without it is not complete. */
+/* store_sqlite_restore makes the store from this copy. The store is moved last, so that a folder without a store is
+ * incomplete. */
 #define COPY "copy.db"
 static const char *const store_files[] = {"acked", "acked.2", "reserve", "lock", "store.db", NULL};
 
@@ -52,7 +55,7 @@ static void folder_remove(const char *dir)
     (void)rmdir(dir);
 }
 
-/* "journal/000017.seg" */
+/* Matches names such as "journal/000017.seg". */
 static bool is_segment(const char *name)
 {
     static const char prefix[] = SHELF_FOLDER "/";
@@ -64,7 +67,7 @@ static bool is_segment(const char *name)
     return digits > 0 && strcmp(name + len + digits, SHELF_ENDING) == 0;
 }
 
-/* Where an entry goes, below the folder aside; NULL: no backup has such a name. */
+/* Returns the path of an entry below the temporary folder; NULL: an unknown name. */
 static const char *entry_place(const char *name)
 {
     if (strcmp(name, BACKUP_STORE_NAME) == 0)
@@ -124,7 +127,7 @@ static int entry_read(struct backup_stream *s, const char *aside, struct berth_e
                   : bytes_copy(s, fd, path.at, bytes, err);
 }
 
-/* All entries to the folder aside; the end of the file included. */
+/* Unpacks all entries to the temporary folder, and verifies the end of the file. */
 static int unpack(struct backup_stream *s, const char *aside, struct berth_err *err)
 {
     int rc = backup_stream_done(s, err);
@@ -154,7 +157,7 @@ static int move(const char *aside, const char *dir, const char *name, struct ber
                : err_set(err, errno, "cannot make %s: %s", to.at, strerror(errno));
 }
 
-/* Everything is in the folder aside, verified; its store last. */
+/* Moves the verified files to the folder, the store last. */
 static int put_in_place(const char *aside, const char *dir, struct berth_err *err)
 {
     CLEANUP(str) struct str journal = {0};

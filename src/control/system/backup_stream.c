@@ -31,7 +31,7 @@ static int bytes_write(const struct backup_stream *s, const unsigned char *at, s
     return 0;
 }
 
-/* The bytes that were there, at most `len`; negative: they cannot be read. */
+/* Returns the number of available bytes, at most `len`; negative: a read error. */
 static ssize_t bytes_read(int fd, const char *path, unsigned char *to, size_t len, struct berth_err *err)
 {
     size_t done = 0;
@@ -48,7 +48,7 @@ static ssize_t bytes_read(int fd, const char *path, unsigned char *to, size_t le
     return (ssize_t)done;
 }
 
-/* ---- the head ------------------------------------------------------------------------------------------------------- */
+/* ---- the head --------------------------------------------------------------------------------------------------- */
 
 static void head_write(const struct backup_head *head, unsigned char raw[static BACKUP_HEAD_LEN])
 {
@@ -83,7 +83,7 @@ int backup_head_read(int fd, const char *path, unsigned char raw[static BACKUP_H
     return 0;
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 static int chunk_write(struct backup_stream *s, const unsigned char *extra, size_t extra_len, unsigned char tag,
                        struct berth_err *err)
@@ -138,7 +138,7 @@ int backup_stream_end(struct backup_stream *s, struct berth_err *err)
     return chunk_write(s, NULL, 0, crypto_secretstream_xchacha20poly1305_TAG_FINAL, err);
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 static int damaged(const struct backup_stream *s, struct berth_err *err)
 {

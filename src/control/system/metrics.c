@@ -1,4 +1,4 @@
-/* metrics.c - the table of metrics, their values and how they are printed. */
+/* metrics.c - the table of metrics, their values and the output format. */
 #include "control/system/metrics.h"
 
 #include <assert.h>
@@ -17,10 +17,10 @@ struct metric_row {
     const char *help;
     const char *label; /* NULL: a single value */
     const char *(*label_text)(unsigned label);
-    unsigned labels_len, labels_from; /* labels are labels_from and on */
+    unsigned labels_len, labels_from; /* labels are labels_from and up */
 };
 
-/* Upper bounds, in ns; the last bucket has none. */
+/* Upper bounds in ns; the last bucket has none. */
 static const int64_t bounds_ns[] = {100000,     250000,     500000,     1000000,     2500000,    5000000,
                                     10000000,   25000000,   50000000,   100000000,   250000000,  500000000,
                                     1000000000, 2500000000, 5000000000, 10000000000, 60000000000};
@@ -129,7 +129,7 @@ void metrics_free(struct metrics *m)
     mem_free(m);
 }
 
-/* The place of a label's value; a label that the table does not know is a bug of the caller. */
+/* Returns the index of a label's value. A label that is not in the table is a bug of the caller. */
 static unsigned label_slot(enum metric metric, enum metric_kind kind, unsigned label)
 {
     const struct metric_row *row = &rows[metric];
@@ -155,7 +155,7 @@ void metric_observe(struct metrics *m, enum metric metric, int64_t ns)
     size_t bucket = 0;
 
     assert(rows[metric].kind == HISTOGRAM);
-    if (ns < 0) /* a clock that jumped: the event counts all the same */
+    if (ns < 0) /* a clock that jumped; the event still counts */
         ns = 0;
     while (bucket < BOUNDS && ns > bounds_ns[bucket])
         bucket++;
@@ -164,7 +164,7 @@ void metric_observe(struct metrics *m, enum metric metric, int64_t ns)
     h->sum_ns += (uint64_t)ns;
 }
 
-/* Whole numbers without an exponent, so that people can read them. */
+/* Writes whole numbers without an exponent, for readability. */
 static void value_write(struct str *to, double value)
 {
     if (fabs(value) < 9007199254740992.0 && value == (double)(int64_t)value)

@@ -1,6 +1,6 @@
-/* metrics.h - numbers for Prometheus, in one table.
+/* metrics.h - metrics for Prometheus, in one table.
  *
- * To add one: a member here and a row in metrics.c (name, kind, help).
+ * To add a metric: a member here and a row in metrics.c (name, kind, help).
  */
 #pragma once
 
@@ -10,7 +10,7 @@ enum metric {
     METRIC_REQUESTS,         /* counter; by status class: label 1 to 5 */
     METRIC_REQUEST_SECONDS,  /* histogram */
     METRIC_COMMITS,          /* counter: transactions by label 0: ok, 1: conflict, 2: failed */
-    METRIC_COMMIT_SECONDS,   /* histogram: submitted to durable */
+    METRIC_COMMIT_SECONDS,   /* histogram: from submission to durable */
     METRIC_CYCLES,           /* counter; label 0: planned, 1: unchanged state, 2: unchanged plan */
     METRIC_CYCLE_SECONDS,    /* histogram: freeze and plan */
     METRIC_ACTIONS,          /* counter; label: enum berth_op */
@@ -23,11 +23,11 @@ enum metric {
     METRIC_REVISION,         /* gauge */
     METRIC_STORE_BYTES,      /* gauge */
     METRIC_WATCHERS,         /* gauge */
-    METRIC_REPORTS,          /* counter; label 0: taken, 1: stale */
+    METRIC_REPORTS,          /* counter; label 0: accepted, 1: stale */
     METRIC_AUTH_FAILURES,    /* counter */
     METRIC_RATE_LIMITED,     /* counter */
     METRIC_JOURNAL_SEGMENTS, /* counter */
-    METRIC_JOURNAL_SECONDS,  /* histogram: of a processor, spent on making segments */
+    METRIC_JOURNAL_SECONDS,  /* histogram: CPU time of making segments */
     METRIC_CLOCK_AHEAD,      /* gauge */
     METRIC_ALARM,            /* gauge; label: enum alarm */
     METRICS
@@ -39,5 +39,5 @@ void metrics_free(struct metrics *m);
 void metric_add(struct metrics *m, enum metric metric, unsigned label, uint64_t n);
 void metric_set(struct metrics *m, enum metric metric, unsigned label, double value);
 void metric_observe(struct metrics *m, enum metric metric, int64_t ns);
-/* The text format of Prometheus. */
+/* Writes all metrics in the text format of Prometheus. */
 void metrics_write(const struct metrics *m, struct str *to);

@@ -71,7 +71,7 @@ static void buckets_are_cumulative(void **state)
     struct metrics *m = metrics_new();
     CLEANUP(str) struct str text = {0};
 
-    metric_observe(m, METRIC_REQUEST_SECONDS, -5); /* the clock went back */
+    metric_observe(m, METRIC_REQUEST_SECONDS, -5); /* a clock that went back */
     metric_observe(m, METRIC_REQUEST_SECONDS, 100000);
     metric_observe(m, METRIC_REQUEST_SECONDS, 100001);
     metric_observe(m, METRIC_REQUEST_SECONDS, INT64_C(3) * 1000000000);
@@ -91,7 +91,7 @@ static void buckets_are_cumulative(void **state)
     metrics_free(m);
 }
 
-/* Every name once, with its help and type, and no label twice. */
+/* Every metric appears once, with help and type, and without duplicate labels. */
 static void the_table_is_whole(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void the_table_is_whole(void **state)
         assert_null(strstr(at + len + 1, str_text(&name)));
         assert_null(strstr(at, "(null)"));
     }
-    assert_int_equal(types, METRICS + 1); /* and the build's own line */
+    assert_int_equal(types, METRICS + 1); /* one more for berth's build information */
     assert_int_equal(helps, METRICS + 1);
     metrics_free(m);
 }

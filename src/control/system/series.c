@@ -26,9 +26,9 @@ enum column {
     COLUMNS
 };
 
-/* How each is told: under a name, or as a part of one. */
+/* Names in the answer: a member of its own, or a part of one. */
 static const struct {
-    const char *name, *part; /* part NULL: by itself */
+    const char *name, *part; /* part NULL: a member of its own */
 } told[COLUMNS] = {
     [NODES] = {"nodes",          NULL   },
     [READY] = {"ready",          NULL   },
@@ -48,7 +48,7 @@ struct point {
     double of[COLUMNS];
 };
 
-/* The last `cap` points; the oldest is at `first`. */
+/* A ring buffer of the last `cap` points; `first` is the oldest. */
 struct ring {
     struct point *at;
     size_t len, first, cap;
@@ -57,9 +57,9 @@ struct ring {
 struct series {
     struct control *control;
     struct ring fine, coarse;
-    struct point gathering; /* sums of the five minutes that are not over; at_ns: of the last point in them */
+    struct point gathering; /* sums of the unfinished five minutes; at_ns: time of their last point */
     size_t gathered;
-    int64_t begun_ns, next_ns; /* the latter steady */
+    int64_t begun_ns, next_ns; /* `next_ns` is of the steady clock */
 };
 
 static void ring_init(struct ring *r, size_t cap)
@@ -96,7 +96,7 @@ void series_free(struct series *s)
     mem_free(s);
 }
 
-/* ---- taking a point ------------------------------------------------------------------------------------------------- */
+/* ---- sampling --------------------------------------------------------------------------------------------------- */
 
 struct waits {
     const struct state *state;
@@ -117,7 +117,7 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* By the last plan. */
+/* Reads the waiting workloads of the last plan. */
 static void waits_take(const struct control *c, struct point *p)
 {
     struct waits w = {.state = c->state};
@@ -145,7 +145,7 @@ static void point_take(struct control *c, struct point *p)
     waits_take(c, p);
 }
 
-/* Of five minutes the mean counts. */
+/* Adds the point to the mean of five minutes. */
 static void gather(struct series *s, const struct point *p)
 {
     int64_t span_ns = SERIES_COARSE_S * SECOND_NS;
@@ -173,7 +173,7 @@ void series_step(struct series *s, int64_t steady_ns)
     gather(s, &p);
 }
 
-/* ---- telling -------------------------------------------------------------------------------------------------------- */
+/* ---- the route -------------------------------------------------------------------------------------------------- */
 
 static void point_add(json_t *const lists[static COLUMNS + 1], const struct point *p, size_t of)
 {

@@ -1,10 +1,10 @@
-/* series.h - the cluster over time: what there is, what is held, how many wait and for how long.
+/* series.h - time series of the cluster: capacity, allocation, number of waiting workloads and their waits.
  *
- * Two rings in memory, so that a page has its plots at once: a point every ten seconds for an hour, and the mean of each five
- * minutes for a week. It begins when the daemon does; for more there is /metrics. A point costs O(nodes + what waits, up to
- * SERIES_LOOKED_AT).
+ * Two ring buffers in memory serve the plots of the dashboard: one point every ten seconds for an hour, and the mean of
+ * each five minutes for a week. They are empty when the daemon starts; /metrics serves longer histories. A point costs
+ * O(nodes + waiting workloads, up to SERIES_LOOKED_AT).
  *
- * To add a line: a column here, where it is taken and where it is shown in series.c, and a word in docs/api.md.
+ * To add a series: a column here, its sampling and its output in series.c, and a word in docs/api.md.
  */
 #pragma once
 
@@ -15,13 +15,13 @@ enum {
     SERIES_FINE_LEN = 360,
     SERIES_COARSE_S = 300,
     SERIES_COARSE_LEN = 2016,
-    SERIES_LOOKED_AT = 20000, /* of what waits; of more, of every n-th */
+    SERIES_LOOKED_AT = 20000, /* waiting workloads that are examined; of more, every n-th one */
 };
 
 struct series;
 struct series *series_new(struct control *control);
 void series_free(struct series *s);
-/* Takes a point if it is time. */
+/* Adds a point if it is due. */
 void series_step(struct series *s, int64_t steady_ns);
 
 /* GET /v1/series?span=hour|week */

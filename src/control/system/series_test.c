@@ -1,4 +1,4 @@
-/* series_test.c - the cluster over time: points when they are due, means of five minutes, and no more than is kept. */
+/* series_test.c - time series: points at the right times, means of five minutes, bounded length. */
 #include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
@@ -18,7 +18,7 @@ static size_t points(const struct kit *k)
     return len;
 }
 
-/* The clock goes on by ten seconds at a time, so that each tick is a point. */
+/* Advances the clock by ten seconds at a time, so that each tick makes a point. */
 static void pass(struct kit *k, size_t ticks)
 {
     for (size_t i = 0; i < ticks; i++) {
@@ -41,7 +41,7 @@ static void a_point_every_ten_seconds(void **state)
     assert_int_equal(kit_number(&k, "at/3") - kit_number(&k, "at/0"), 30);
     assert_true(last_of(&k, "nodes") == 0 && last_of(&k, "waiting") == 0 && last_of(&k, "median_wait_s") == 0);
 
-    /* One job holds half of a node, three wait for a node that is not there: since 40, 30 and 10 seconds. */
+    /* One job holds half of a node; three wait for a node that does not exist, since 40, 30 and 10 seconds. */
     CALL(&k, 201, ADMIN, "POST", "/v1/nodes",
          "{id: n1, state: ready, allocatable: {cpu: 8, memory: 16Gi}, gpus: [{count: 2}]}");
     CALL(&k, 201, "user:alice", "POST", "/v1/jobs", "{command: [x], gpu: 1, requests: {cpu: 4, memory: 4Gi}}");
@@ -63,7 +63,7 @@ static void a_point_every_ten_seconds(void **state)
     double median = last_of(&k, "median_wait_s"), longest = last_of(&k, "longest_wait_s");
     assert_true(median >= 30 && median < 31 && longest >= 40 && longest < 41);
 
-    /* What is not ready offers nothing, and still holds what it holds. */
+    /* A cordoned node has no capacity, but its allocation still counts. */
     CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n1/cordon", NULL);
     pass(&k, 1);
     CALL(&k, 200, "user:bob", "GET", "/v1/series", NULL);
@@ -75,19 +75,20 @@ static void a_point_every_ten_seconds(void **state)
     kit_done(&k);
 }
 
-/* In the first half of five minutes there is no node, in the second there is one. */
+/* There is no node in the first half of five minutes, and one node in the second half. */
 static void five_minutes_are_a_mean(void **state)
 {
     struct kit k;
     (void)state;
     kit_open(&k);
     k.now_ns -= k.now_ns % (SERIES_COARSE_S * INT64_C(1000000000));
-    k.now_ns += (SERIES_COARSE_S - SERIES_FINE_S) * INT64_C(1000000000); /* the next tick begins five minutes */
+    /* the next tick begins a period of five minutes */
+    k.now_ns += (SERIES_COARSE_S - SERIES_FINE_S) * INT64_C(1000000000);
     pass(&k, 15);
     CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1, state: ready, allocatable: {cpu: 8}}");
     pass(&k, 15);
     CALL(&k, 200, ADMIN, "GET", "/v1/series?span=week", NULL);
-    assert_int_equal(points(&k), 1); /* so far */
+    assert_int_equal(points(&k), 1); /* the unfinished period */
     assert_true(last_of(&k, "cpu/there") == 4 && last_of(&k, "nodes") == 0.5);
     pass(&k, 1);
     CALL(&k, 200, ADMIN, "GET", "/v1/series?span=week", NULL);
@@ -97,7 +98,7 @@ static void five_minutes_are_a_mean(void **state)
     kit_done(&k);
 }
 
-/* Time goes on past an hour and past a week: the oldest go, in order. */
+/* After more than an hour and more than a week, the oldest points are dropped, and the order is kept. */
 static void no_more_is_kept_than_is_said(void **state)
 {
     static const struct {
@@ -106,7 +107,7 @@ static void no_more_is_kept_than_is_said(void **state)
         int64_t every_s;
     } rows[] = {
         {"/v1/series?span=hour", SERIES_FINE_LEN,       SERIES_FINE_S  },
-        {"/v1/series?span=week", SERIES_COARSE_LEN + 1, SERIES_COARSE_S}, /* and that of now */
+        {"/v1/series?span=week", SERIES_COARSE_LEN + 1, SERIES_COARSE_S}, /* and the unfinished period */
     };
     struct kit k;
     (void)state;
@@ -126,7 +127,7 @@ static void no_more_is_kept_than_is_said(void **state)
                              rows[i].every_s);
         assert_int_equal(json_integer_value(json_array_get(at, len - 1)), k.now_ns / 1000000000);
     }
-    /* A daemon that starts anew begins anew, and says so. */
+    /* A restarted daemon starts with empty series, and reports since when. */
     kit_restart(&k);
     pass(&k, 1);
     CALL(&k, 200, ADMIN, "GET", "/v1/series?span=week", NULL);

@@ -12,9 +12,10 @@ static const char *const on_off[] = {"on", "off", NULL};
 static const struct row {
     const char *name, *help;
     int64_t number, min, max;
-    const char *text;          /* the default of a text; NULL: it is a whole number */
-    const char *const *values; /* that a text may have, ended by NULL; NULL: any */
-    /* Clusters whose setting `defaults` is below this have another default, since they were begun by an earlier version. */
+    const char *text;          /* default of a text setting; NULL: a whole number */
+    const char *const *values; /* allowed values of a text, ends with NULL; NULL: any */
+    /* A cluster whose setting `defaults` is below `since` was begun by an earlier version, and has the default of that
+     * version. */
     int64_t since, before;
     const char *before_text;
 } rows[] = {
@@ -208,11 +209,12 @@ json_t *system_settings_schema(int64_t defaults)
     return schema;
 }
 
-/* What was set; NULL: nothing. A setting that a later version wrote and this one does not know is not there. */
+/* Returns the stored value; NULL: not set. A setting of a later version, which this version does not know, is
+ * ignored. */
 static json_t *set_value(const struct object *o, enum system_setting setting)
 {
     const char *name = rows[setting].name;
-    if (!o || !memmem(o->doc.at, o->doc.len, name, strlen(name))) /* every plan asks for most of them: no parsing */
+    if (!o || !memmem(o->doc.at, o->doc.len, name, strlen(name))) /* avoids parsing: every plan reads most settings */
         return NULL;
     CLEANUP(json) json_t *doc = object_doc(o);
     return json_incref(json_object_get(doc, name));
@@ -225,14 +227,14 @@ bool system_setting_stored(const struct state *s, const char *name)
     return json_object_get(doc, name) != NULL;
 }
 
-/* By which defaults the cluster goes. */
+/* Returns the version of the cluster's defaults. */
 static int64_t defaults_of(const struct object *o)
 {
     CLEANUP(json) json_t *value = set_value(o, SETTING_DEFAULTS);
     return json_is_integer(value) ? json_integer_value(value) : rows[SETTING_DEFAULTS].number;
 }
 
-/* What was set, else the default. A new reference. */
+/* Returns the stored value, else the default. A new reference. */
 static json_t *value_of(const struct object *o, enum system_setting setting)
 {
     json_t *value = set_value(o, setting);

@@ -1,9 +1,9 @@
 /* settings_table.h - the system's settings: one row each, with type, default, bounds and help.
  *
- * Stored as one document (KIND_SETTING "system") that holds what was set; the rest is the default. What berthd is
- * started with (folder, address, certificates) is not here.
+ * Stored as one document (KIND_SETTING "system") with the values that were set; all others have their default. The
+ * options of berthd (folder, address, certificates) are not settings.
  *
- * To add a setting: a row in settings_table.c, and whoever reads it.
+ * To add a setting: a row in settings_table.c, and the code that reads it.
  */
 #pragma once
 
@@ -11,8 +11,9 @@
 
 #include "control/state/state.h"
 
-/* A cluster keeps the defaults it was begun with, by the setting `defaults`, so that a new version decides as the old one did, and
- * journals are replayed by what was in force. Who changes a default that plans go by raises this. */
+/* Version of the defaults. A cluster keeps the defaults of its first start, in the setting `defaults`, so that a new
+ * version decides as the old one did, and replays use the settings of the time. To change a default that affects plans,
+ * raise this number. */
 enum { SETTINGS_DEFAULTS = 3 };
 
 enum system_setting {
@@ -83,14 +84,14 @@ enum system_setting {
 
 #define SETTINGS_ID "system"
 
-/* All of them as a schema (wire/doc/api.h), by the table, with these defaults. A new reference. */
+/* Returns the schema of all settings (wire/doc/api.h), with these defaults. A new reference. */
 json_t *system_settings_schema(int64_t defaults);
-/* What is in force: what was set, and defaults. A new reference. */
+/* Returns the effective settings: stored values and defaults. A new reference. */
 json_t *system_settings(const struct state *s);
-/* Is anything stored under this name, known or not? */
+/* Tells whether a value is stored under this name, known or not. */
 bool system_setting_stored(const struct state *s, const char *name);
-/* One of them; a text is in the arena. */
+/* Returns the effective value of one setting; a text is in the arena. */
 int64_t system_setting_number(const struct state *s, enum system_setting setting);
-/* The same by a document of settings; NULL: by none. */
+/* The same for a given settings document; NULL: no document. */
 int64_t system_setting_number_of(const struct object *settings, enum system_setting setting);
 const char *system_setting_text(const struct state *s, enum system_setting setting, struct arena *arena);

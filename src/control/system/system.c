@@ -1,4 +1,4 @@
-/* system.c - settings of the system and its services. */
+/* system.c - verbs for system settings and system services. */
 #include "control/system/system.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ int system_get_settings(struct call *c)
     return 0;
 }
 
-/* The profile in force must be there, and stay. */
+/* Requires that the configured profile exists; the change guards it. */
 static int profile_known(struct call *c, const json_t *settings)
 {
     char shown[QUOTE_MAX];
@@ -57,7 +57,7 @@ static int charges_check(struct call *c, const char *text)
     return rc < 0 ? err_prefix(&c->err, "charges") : 0;
 }
 
-/* Settings are read by many and stand in the journal: they name secrets, and hold none. */
+/* Settings are readable by many users and recorded in the journal: they may name secrets, but not contain them. */
 static int secrets_apart(struct call *c, const json_t *settings)
 {
     const char *secret = json_string_value(json_object_get(settings, "notify_secret")), *text;
@@ -70,12 +70,12 @@ static int secrets_apart(struct call *c, const json_t *settings)
     return rc < 0 ? err_prefix(&c->err, "notify_secret") : 0;
 }
 
-/* Settings that name programs to run would give whoever may change settings the rights of berthd. */
+/* A setting that names a program to run would give the permissions of berthd to every user who may change settings. */
 static int programs_apart(struct call *c, json_t *settings)
 {
     const json_t *command = json_object_get(settings, "mail_command");
     if (!command || json_is_null(command) || (json_is_string(command) && !*json_string_value(command))) {
-        (void)json_object_del(settings, "mail_command"); /* what an earlier version shows when there is none */
+        (void)json_object_del(settings, "mail_command"); /* an empty value, as shown by an earlier version */
         return 0;
     }
     return err_set(&c->err, EINVAL,
@@ -83,7 +83,7 @@ static int programs_apart(struct call *c, json_t *settings)
                    "/etc/berth/berthd.conf or the file of --config, as: mail_command = /usr/sbin/sendmail");
 }
 
-/* An option of berthd's command line goes before its setting: another value would be stored and have no effect. */
+/* A command-line option of berthd overrides its setting: a different stored value would have no effect. */
 static int options_apart(struct call *c, const json_t *settings)
 {
     const struct control_options *o = &c->control->options;
@@ -108,12 +108,12 @@ static int options_apart(struct call *c, const json_t *settings)
     return 0;
 }
 
-/* Takes the reference, also on failure. */
+/* Consumes the reference, also on failure. */
 static int settings_write(struct call *c, json_t *settings)
 {
     CLEANUP(json) json_t *next = settings;
     const json_t *present = json_object_get(change_read(&c->change, KIND_SETTING, SETTINGS_ID), "defaults");
-    if (present && !json_object_get(next, "defaults")) /* those stay, unless others are named */
+    if (present && !json_object_get(next, "defaults")) /* `defaults` stays unless the request sets another */
         (void)json_object_set(next, "defaults", (json_t *)present);
     const json_t *defaults = json_object_get(next, "defaults");
     CLEANUP(json) json_t *schema = system_settings_schema(json_is_integer(defaults) ? json_integer_value(defaults) : 1);
@@ -176,7 +176,7 @@ int system_patch_settings(struct call *c)
     const json_t *present = change_read(&c->change, KIND_SETTING, SETTINGS_ID);
     json_t *next = present ? json_deep_copy(present) : json_object();
     doc_strip(next);
-    (void)json_object_del(next, "mail_command"); /* of an earlier version; it has no effect */
+    (void)json_object_del(next, "mail_command"); /* written by an earlier version; has no effect */
     json_object_foreach((json_t *)c->body, name, value)
     {
         if (json_is_null(value))
@@ -189,7 +189,7 @@ int system_patch_settings(struct call *c)
 
 /* ---- services ---------------------------------------------------------------------------------------------------- */
 
-/* NAME, or NAME.system. */
+/* Finds a system service by NAME or NAME.system. */
 static const struct object *service(struct call *c, const char **ret_id)
 {
     char name[ID_MAX + 1];

@@ -1,7 +1,7 @@
-/* system.h - verbs of the system itself: its settings, its services, and transactions that clients put together.
+/* system.h - verbs for system settings, system services, and transactions of clients.
  *
- * A system service is an app that belongs to `system`: there from the start, never added or removed by hand. It can be
- * configured and restarted, and where it allows it, disabled.
+ * A system service is an app of the owner `system`: it exists from the first start, and cannot be added or removed. It
+ * can be configured and restarted and, if it permits that, disabled.
  */
 #pragma once
 
@@ -12,7 +12,7 @@ call_run system_list_services, system_get_service, system_enable_service, system
 call_run system_restart_service, system_put_service_settings, system_patch_service_settings,
     system_get_service_settings;
 
-/* txn.c: {"guards": [{"kind", "id", "revision"}], "changes": [{"op", "kind", "id", "object"}]}, all or nothing. */
+/* txn.c: {"guards": [{"kind", "id", "revision"}], "changes": [{"op", "kind", "id", "object"}]}, all or none applied. */
 enum { TXN_CHANGES_MAX = 1000, TXN_VOLUMES_MAX = 32 };
 extern const struct key_table txn_keys, txn_guard_keys, txn_change_keys;
 call_run txn_run;

@@ -1,4 +1,4 @@
-/* system_test.c - settings of the system and its services. */
+/* system_test.c - system settings and system services. */
 #include "control/api/kit_test.h"
 
 #include "control/system/settings_table.h"
@@ -36,7 +36,7 @@ static void settings_have_defaults_and_bounds(void **state)
     assert_true(json_equal(k->body, schema));
 }
 
-/* A cluster that an earlier version began decides as it did, until somebody says otherwise. */
+/* A cluster of an earlier version keeps its defaults until they are changed. */
 static void a_cluster_keeps_its_defaults(void **state)
 {
     struct kit *k = *state;
@@ -54,7 +54,7 @@ static void a_cluster_keeps_its_defaults(void **state)
         {"PATCH", "{policy: null}",               "fifo",  "off", 0},
     };
     CALL(k, 200, ADMIN, "GET", "/v1/system/settings", NULL);
-    assert_string_equal(kit_text(k, "policy"), "berth"); /* it was begun just now */
+    assert_string_equal(kit_text(k, "policy"), "berth"); /* a new cluster */
     kit_put(k, KIND_SETTING, SETTINGS_ID, "{v: 1}");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int again = 0; again < 2; again++) {
@@ -153,10 +153,10 @@ static void services_are_managed_but_not_made(void **state)
     CALL(k, 200, ADMIN, "GET", "/v1/system/services", NULL);
     assert_int_equal(json_array_size(kit_at(k, "items")), 2);
     assert_int_equal(kit_number(k, "items/0/restart"), 1);
-    assert_int_equal(kit_number(k, "items/0/generation"), 3); /* its settings, and the restart */
+    assert_int_equal(kit_number(k, "items/0/generation"), 3); /* its settings and the restart */
 }
 
-/* What berthd was started with goes before the setting, so a setting that would be stored for nothing is refused. */
+/* An option of berthd overrides its setting, so a setting without effect is refused. */
 static void a_setting_behind_an_option_is_refused(void **state)
 {
     struct kit *k = *state;
@@ -169,9 +169,9 @@ static void a_setting_behind_an_option_is_refused(void **state)
     } rows[] = {
         {"PATCH", "{lease_s: 90}",          409},
         {"PUT",   "{lease_s: 90, seed: 3}", 409},
-        {"PATCH", "{lease_s: 60}",          200}, /* as it is */
+        {"PATCH", "{lease_s: 60}",          200}, /* unchanged */
         {"PATCH", "{holder_shown: nobody}", 200},
-        {"PATCH", "{audit_every: 7}",       200}, /* no option was given for it */
+        {"PATCH", "{audit_every: 7}",       200}, /* no option overrides it */
         {"PATCH", "{lease_s: null}",        200},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {

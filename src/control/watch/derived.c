@@ -1,4 +1,4 @@
-/* derived.c - what the derived documents share: their hash, trees and amounts, where a node is reached. */
+/* derived.c - shared parts of the derived documents: hash, JSON trees and amounts, address of a node. */
 #include "control/watch/derived.h"
 
 #include <assert.h>
@@ -28,7 +28,7 @@ void out_tree(struct out *o, const char *key, const json_t *tree)
 {
     out_key(o, key);
     int rc = json_dump_callback(tree, text_add, o->to, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
-    assert(rc == 0); /* it was read from text */
+    assert(rc == 0); /* the tree was parsed from JSON text */
     (void)rc;
 }
 

@@ -1,6 +1,7 @@
-/* derived_out.h - writes one JSON object member by member, in the order of the calls: derived configuration, openapi.json.
+/* derived_out.h - writes one JSON object member by member, in the order of the calls: derived configuration,
+ * openapi.json.
  *
- * No tree is built: what is published is large, and its bytes must follow from the order of the code alone.
+ * No tree is built: the documents are large, and the order of their bytes depends on the code alone.
  */
 #pragma once
 
@@ -12,10 +13,10 @@
 
 struct out {
     struct str *to;
-    bool more; /* something stands before in the same object or list: a comma is due */
+    bool more; /* the next item needs a comma */
 };
 
-/* The next member's name, or, with NULL, the next item of a list. */
+/* Begins the member `key` or, with NULL, the next item of a list. */
 static inline void out_key(struct out *o, const char *key)
 {
     if (o->more)
@@ -47,7 +48,7 @@ static inline void out_text(struct out *o, const char *key, const char *text)
     str_add_json(o->to, text);
 }
 
-/* Only where there is one. */
+/* Skips an absent or empty text. */
 static inline void out_text_given(struct out *o, const char *key, const char *text)
 {
     if (text && *text)
@@ -66,7 +67,7 @@ static inline void out_bool(struct out *o, const char *key, bool value)
     str_add(o->to, value ? "true" : "false");
 }
 
-/* A tree, its members sorted. */
+/* Writes a JSON tree with sorted members. */
 void out_tree(struct out *o, const char *key, const json_t *tree);
-/* "500m", "16Gi": as every other amount in the API. */
+/* Writes an amount as the API does: "500m", "16Gi". */
 void out_amount(struct out *o, const char *key, const char *resource, int64_t amount);

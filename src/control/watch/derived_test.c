@@ -79,7 +79,7 @@ static void same_json(const json_t *found, const char *want)
     }
 }
 
-/* ---- node_config ---------------------------------------------------------------------------------------------------- */
+/* ---- node_config ------------------------------------------------------------------------------------------------ */
 
 static void a_node_is_told_all_it_needs(void **state)
 {
@@ -109,7 +109,7 @@ static void a_node_is_told_all_it_needs(void **state)
         "\"settings\":{\"name\":\"p\",\"size\":3},\"install\":{\"disk\":\"big\"}}]}");
 }
 
-/* Which ports have to accept connections before an instance is ready. */
+/* Ports that must accept connections before an instance is ready. */
 static void awaited_ports(void **state)
 {
     static const struct {
@@ -156,7 +156,7 @@ static void gpus_have_the_names_of_their_driver(void **state)
     const json_t *named = json_object_get(json_array_get(list, 0), "gpu_uuids");
     assert_int_equal(json_array_size(named), 1);
     assert_string_equal(json_string_value(json_array_get(named, 0)), "B");
-    assert_null(json_object_get(json_array_get(list, 1), "gpu_uuids")); /* nobody knows it */
+    assert_null(json_object_get(json_array_get(list, 1), "gpu_uuids")); /* the UUID is unknown */
 }
 
 static void an_image_may_be_asked_for_again_and_run_as_its_owner(void **state)
@@ -233,7 +233,7 @@ static void only_what_shall_be_there_is_listed(void **state)
 {
     struct world *w = *state;
     static const struct {
-        const char *state, *want; /* NULL: not listed */
+        const char *state, *want; /* NULL: not included */
     } rows[] = {
         {"reserved", NULL  },
         {"assigned", "run" },
@@ -260,7 +260,7 @@ static void only_what_shall_be_there_is_listed(void **state)
     assert_int_equal(json_array_size(list), at);
 }
 
-/* What is kept from before is what would be written now. */
+/* Checks that the kept configuration equals a new one. */
 static void kept_as_written(const struct world *w, struct node_config *kept)
 {
     CLEANUP(str) struct str text = {0};
@@ -283,9 +283,9 @@ static void what_is_kept_of_a_configuration_is_as_written_anew(void **state)
         instance_put(w, 5 + 2 * (unsigned)i, "web.alice", "n1", "starting", "");
         kept_as_written(w, &kept);
     }
-    instance_put(w, 8, "web.alice", "n1", "running", ""); /* between two */
+    instance_put(w, 8, "web.alice", "n1", "running", ""); /* inserted between two */
     kept_as_written(w, &kept);
-    instance_put(w, 5, "web.alice", "n1", "ended", ""); /* the first goes */
+    instance_put(w, 5, "web.alice", "n1", "ended", ""); /* the first is removed */
     kept_as_written(w, &kept);
     instance_put(w, 7, "web.alice", "n1", "stopping", "");
     kept_as_written(w, &kept);
@@ -314,10 +314,10 @@ static void an_older_instance_keeps_what_it_was_placed_from(void **state)
     const json_t *item = json_array_get(json_object_get(doc, "instances"), 0);
     same_json(json_object_get(item, "command"), "[\"/old\"]");
     assert_int_equal(json_integer_value(json_object_get(item, "generation")), 1);
-    assert_null(json_object_get(item, "restart"));                /* the plan renews it */
-    same_json(json_object_get(item, "settings"), "{\"size\":4}"); /* but what it reads is what is said now */
+    assert_null(json_object_get(item, "restart"));                /* the planner replaces the outdated instance */
+    same_json(json_object_get(item, "settings"), "{\"size\":4}"); /* settings are the present ones */
 
-    /* Also when the workload is gone; and without a trace of it there is nothing to run. */
+    /* The same after the workload is deleted. Without a spec there is nothing to run. */
     world_drop(w, KIND_APP, "web.alice");
     CLEANUP(json) json_t *gone = made(w, node_config_write, "n1");
     item = json_array_get(json_object_get(gone, "instances"), 0);
@@ -329,13 +329,13 @@ static void an_older_instance_keeps_what_it_was_placed_from(void **state)
               "\"generation\":1}]}");
 }
 
-/* A cut-off agent must have stopped what may be started elsewhere, and only that. */
+/* A disconnected agent must have stopped the instances that may be replaced elsewhere, and only these. */
 static void fences_follow_the_workload(void **state)
 {
     struct world *w = *state;
     static const struct {
         const char *more;
-        int64_t want_s; /* 0: none */
+        int64_t want_s; /* 0: no fence */
     } rows[] = {
         {"",                                         600},
         {",\"replicas\":2",                          0  },
@@ -354,7 +354,7 @@ static void fences_follow_the_workload(void **state)
     }
 }
 
-/* ---- services ------------------------------------------------------------------------------------------------------- */
+/* ---- services --------------------------------------------------------------------------------------------------- */
 
 static void services_put(struct world *w)
 {
@@ -385,7 +385,7 @@ static void a_service_is_where_its_instances_say(void **state)
               "{\"instance\":1,\"node\":\"n3\",\"address\":\"n3\",\"port\":10001,\"weight\":40,\"ready\":true}]}]}");
 }
 
-/* A migration: the new one is in the selector when it is ready, the old one until it is told to stop. */
+/* In a migration the new instance is in the selector once it is ready, the old one until it begins to stop. */
 static void the_selector_follows_a_migration(void **state)
 {
     struct world *w = *state;
@@ -419,13 +419,13 @@ static void a_gateway_prefers_what_is_near(void **state)
     struct world *w = *state;
 
     services_put(w);
-    app_put(w, "alone", "alice", 1, ",\"index\":1,\"endpoints\":[{\"name\":\"x\"}]"); /* no instance: no route */
+    app_put(w, "alone", "alice", 1, ",\"index\":1,\"endpoints\":[{\"name\":\"x\"}]"); /* no instance, so no route */
     static const struct {
         const char *node;
-        int order[2]; /* of the instances of web.alice */
+        int order[2]; /* expected order of the instances of web.alice */
     } rows[] = {
         {"n1", {2, 1}},
-        {"n2", {2, 1}}, /* the zone of n1 */
+        {"n2", {2, 1}}, /* in the zone of n1 */
         {"n3", {1, 2}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -434,7 +434,7 @@ static void a_gateway_prefers_what_is_near(void **state)
         assert_int_equal(json_array_size(routes), 2);
         same_json(json_object_get(json_array_get(routes, 1), "endpoint"), "\"admin\"");
         const json_t *targets = json_object_get(json_array_get(routes, 0), "targets");
-        assert_int_equal(json_array_size(targets), 2); /* 3 is not ready */
+        assert_int_equal(json_array_size(targets), 2); /* instance 3 is not ready */
         for (size_t t = 0; t < 2; t++)
             assert_int_equal(json_integer_value(json_object_get(json_array_get(targets, t), "instance")),
                              rows[i].order[t]);
@@ -444,7 +444,7 @@ static void a_gateway_prefers_what_is_near(void **state)
               "{\"instance\":2,\"node\":\"n1\",\"address\":\"10.0.0.1\",\"port\":10003,\"weight\":40}");
 }
 
-/* What is kept between refreshes must never show through. */
+/* Cached values never affect the result. */
 static void a_kept_gateway_equals_a_fresh_one(void **state)
 {
     struct world *w = *state;
@@ -452,7 +452,7 @@ static void a_kept_gateway_equals_a_fresh_one(void **state)
     unsigned seed = 7;
 
     services_put(w);
-    for (unsigned i = 10; i < 30; i++) { /* one node each: they hold the same ports */
+    for (unsigned i = 10; i < 30; i++) { /* on one node each, because they use the same ports */
         char id[8], text[64];
         (void)snprintf(id, sizeof id, "m%u", i);
         (void)snprintf(text, sizeof text, "{\"v\":1,\"id\":\"%s\",\"allocatable\":{\"cpu\":4}}", id);
@@ -524,7 +524,7 @@ static void lists_show_what_the_caller_may_see(void **state)
     arena_done(&arena);
 }
 
-/* ---- permissions ---------------------------------------------------------------------------------------------------- */
+/* ---- permissions ------------------------------------------------------------------------------------------------ */
 
 static void the_table_of_permissions(void **state)
 {
@@ -547,7 +547,7 @@ static void the_table_of_permissions(void **state)
                    "\"apps\":[{\"app\":\"web.alice\",\"owner\":\"alice\",\"group\":\"lab\"}]}");
 }
 
-/* What an agent reads: whom it runs something for, and no more. */
+/* An agent reads only the users with instances on its node. */
 static void an_agent_reads_its_part_of_the_table(void **state)
 {
     struct world *w = *state;
@@ -569,7 +569,7 @@ static void an_agent_reads_its_part_of_the_table(void **state)
     same_json(none, "{\"subjects\":[],\"nodes\":[{\"node\":\"n3\",\"permissions\":{\"report\":\"own\"}}],\"apps\":[]}");
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------- */
+/* ---- all documents ---------------------------------------------------------------------------------------------- */
 
 static void what_is_not_there_is_not_written(void **state)
 {
@@ -582,7 +582,7 @@ static void what_is_not_there_is_not_written(void **state)
     assert_int_equal(text.len, 0);
 }
 
-/* The same content in another order of arrival, with another history, gives the same bytes. */
+/* The same content gives the same bytes, whatever the order of arrival and the history. */
 static void bytes_follow_from_content_alone(void **state)
 {
     struct world *w = *state, other;

@@ -1,4 +1,4 @@
-/* gateway.c - routes from one node to every service: the same for all nodes but for the order of the targets. */
+/* gateway.c - routes from one node to every service: the same for all nodes, except for the order of the targets. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -13,18 +13,18 @@
 
 struct named_port {
     char *name;
-    uint16_t port;                /* of an instance: as reported */
+    uint16_t port;                /* of an instance: the reported port */
     enum berth_protocol protocol; /* of an app */
 };
 
-/* What was read of one object's document, good while its revision is. */
+/* Cached values of one object's document, valid while its revision is unchanged. */
 struct seen {
     enum kind kind;
     char *id;
     uint64_t revision;
-    uint64_t round;               /* of the last refresh that asked for it */
+    uint64_t round;               /* last refresh that used this entry */
     char *address, *zone;         /* of a node */
-    VEC(struct named_port) ports; /* of an instance: bound; of an app: its endpoints */
+    VEC(struct named_port) ports; /* of an instance: its bound ports; of an app: its endpoints */
     uint32_t weight;              /* of an app */
 };
 
@@ -38,20 +38,20 @@ struct target {
 struct gateway_route {
     const char *service, *endpoint;
     enum berth_protocol protocol;
-    size_t targets, targets_len; /* first of gateway.targets, and how many */
+    size_t targets, targets_len; /* index in gateway.targets, and number */
 };
 
 struct gateway {
     VEC(struct seen *) seen;
-    struct map map; /* (kind, id) to a place in seen */
+    struct map map; /* (kind, id) to position in `seen` */
     uint64_t round;
-    VEC(struct gateway_route) routes; /* texts are those of `seen` */
+    VEC(struct gateway_route) routes; /* texts belong to `seen` */
     VEC(struct target) targets;
-    struct str text; /* all of the above, for comparing */
+    struct str text; /* routes and targets as text, for comparison */
     char hash[DERIVED_HASH_MAX];
 };
 
-/* ---- what was read -------------------------------------------------------------------------------------------------- */
+/* ---- cache of documents ----------------------------------------------------------------------------------------- */
 
 struct seen_key {
     enum kind kind;
@@ -121,7 +121,7 @@ static void seen_read(struct seen *e, const struct state *s, const struct object
             seen_port(e, read.endpoints[i].name, 0, read.endpoints[i].protocol);
         e->weight = rc == 0 ? read.weight : 0;
     }
-    assert(rc == 0); /* it was read when it came */
+    assert(rc == 0); /* the document was parsed when it arrived */
     e->revision = o->revision;
     arena_done(&arena);
 }
@@ -147,7 +147,7 @@ static const struct seen *look(struct gateway *g, const struct state *s, const s
     return e;
 }
 
-/* ---- routes --------------------------------------------------------------------------------------------------------- */
+/* ---- routes ----------------------------------------------------------------------------------------------------- */
 
 struct gateway *gateway_new(void)
 {
@@ -174,7 +174,7 @@ static uint16_t port_of(const struct seen *instance, const char *endpoint)
     return 0;
 }
 
-/* An instance that is ready and has reported the port of this endpoint. */
+/* Adds an instance that is ready and has reported the port of this endpoint. */
 static void target_add(struct gateway *g, const struct state *s, const struct object *instance, const char *endpoint,
                        uint32_t weight)
 {
@@ -217,7 +217,7 @@ static void service_add(struct gateway *g, const struct state *s, const struct o
     }
 }
 
-/* Zones are in it: they decide the order. */
+/* Writes routes and targets as text, with zones, because zones determine the order of targets. */
 static void text_make(struct gateway *g)
 {
     str_clear(&g->text);
@@ -245,7 +245,8 @@ bool gateway_refresh(struct gateway *g, const struct state *s)
     text_make(g);
     for (size_t i = 0; i < g->seen.len; i++)
         used += g->seen.at[i]->round == g->round;
-    if (g->seen.len > 2 * used + 1024) { /* mostly of what is gone: read anew what is there */
+    if (g->seen.len > 2 * used + 1024) {
+        /* most entries belong to deleted objects: drops the cache and reads the present objects */
         g->routes.len = g->targets.len = 0;
         cache_drop(g);
         for (size_t i = 0; i < len; i++)
@@ -257,7 +258,7 @@ bool gateway_refresh(struct gateway *g, const struct state *s)
     return differs;
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 enum { HERE, SAME_ZONE, ELSEWHERE, DISTANCES };
 

@@ -1,6 +1,6 @@
-/* rbac_table.c - who may do what where, in one table made from users, groups, roles, nodes and apps.
+/* rbac_table.c - the permissions of users, derived from users, groups, roles, nodes and apps.
  *
- * Agents read the part of their node: the users and apps that have something there, and the node itself.
+ * Agents read the part of their node: the users and apps with instances there, and the node itself.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "control/watch/derived.h"
 #include "control/watch/derived_out.h"
 
-/* What a role gives, without what it does not; "public" and "self" are everybody's and say nothing. */
+/* Writes the permissions that a role has. "public" and "self" are omitted: every caller has them. */
 static void permissions_write(struct out *o, const enum scope scope[static PERMISSIONS])
 {
     out_open(o, "permissions", '{');
@@ -24,7 +24,7 @@ static void user_write(struct out *o, const struct state *s, const struct object
 {
     enum scope scope[PERMISSIONS] = {SCOPE_NONE};
 
-    /* A role that is gone gives nothing. */
+    /* A deleted role grants nothing. */
     if (!user->user->disabled)
         (void)role_scopes(s, user->user->role, scope, NULL);
     out_open(o, NULL, '{');
@@ -44,7 +44,7 @@ static bool is_here(const struct object *instance)
     return state != BERTH_RESERVED && state != BERTH_ENDED;
 }
 
-/* Has this user, or this app, anything on the node? `node` NULL: wherever. */
+/* Tells whether this user, or this app, has an instance on the node. `node` NULL: any node. */
 static bool concerns(const struct state *s, const struct object *node, const struct object *o)
 {
     if (!node)

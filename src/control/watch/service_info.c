@@ -1,4 +1,4 @@
-/* service_info.c - where a service is: made from what instances reported and what its app says. */
+/* service_info.c - the endpoints of a service, derived from the reports of its instances and from its app. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "control/watch/derived_parts.h"
 #include "wire/text/document.h"
 
-/* An instance as clients see it. */
+/* An instance that serves clients. */
 struct member {
     const struct object *object;
     struct place place;
@@ -29,9 +29,9 @@ static struct member *members_read(const struct state *s, const struct work_view
         if (!instance_serves(o->instance))
             continue;
         json_t *doc = object_doc(o);
-        (void)json_array_append_new(docs, doc); /* the ports' names point into it */
+        (void)json_array_append_new(docs, doc); /* keeps the document alive: names of ports point into it */
         int rc = instance_doc_read(doc, arena, &read, NULL);
-        assert(rc == 0); /* it was read when it came */
+        assert(rc == 0); /* the document was parsed when it arrived */
         (void)rc;
         members[len++] = (struct member){
             .object = o,
@@ -79,7 +79,7 @@ static void endpoint_write(struct out *o, const struct work_doc *doc, size_t ind
     out_close(o, '}');
 }
 
-/* Whom clients choose among, each as often as its weight says. */
+/* Writes the instances that clients choose among, weighted. */
 static void selector_write(struct out *o, const struct object *app, const struct work_doc *doc,
                            const struct member *members, size_t members_len)
 {
@@ -109,7 +109,7 @@ static void service_write(const struct state *s, const struct object *app, struc
 
     arena_init(&arena);
     int rc = work_doc_read(doc, &arena, &read, NULL);
-    assert(rc == 0); /* it was read when it came */
+    assert(rc == 0); /* the document was parsed when it arrived */
     (void)rc;
     struct member *members = members_read(s, app->work, &arena, docs, &members_len);
     out_open(o, key, '{');
@@ -134,12 +134,12 @@ int service_info_write(const struct state *s, const char *app, struct str *to)
     return 0;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------- */
+/* ---- all services ----------------------------------------------------------------------------------------------- */
 
 const char *services_scope(const struct caller *caller, struct arena *arena)
 {
     enum scope scope = caller->scope[PERMIT_READ];
-    /* Only what narrows the view is part of it, so that those who see the same share one document. */
+    /* Contains only what restricts the view, so that callers with the same view share one document. */
     return arena_fmt(arena, "%d/%s/%s", (int)scope, scope == SCOPE_ALL ? "" : caller->user,
                      scope == SCOPE_GROUP ? caller->group : "");
 }

@@ -1,4 +1,4 @@
-/* watch.c - streams: opened by a verb, started by whoever carries them, kept alive, ended with a word. */
+/* watch.c - streams: opened by a verb, started by the HTTP server, kept alive by heartbeats, ended with a reason. */
 #include "control/watch/watch.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ struct watch_hub *watch_hub_new(struct control *control, size_t watchers_max, ui
 {
     struct watch_hub *h = mem_zalloc(sizeof *h);
 
-    (void)history_max; /* how much the store keeps is the control's; the ring is only the newest part of it */
+    (void)history_max; /* unused: the control configures how much history the store keeps */
     h->control = control;
     h->watchers_max = watchers_max ? watchers_max : WATCHERS_MAX;
     h->ring = mem_zarray(RING_ENTRIES_MAX, sizeof *h->ring);
@@ -50,7 +50,7 @@ void peers_leave(struct stream *s)
     s->peer_link = NULL;
 }
 
-/* Watches count for their users. */
+/* Counts the watch in the user's caps. */
 static void stream_count(const struct stream *s, int sign)
 {
     static const struct cap_amounts one = {.of[CAP_WATCHES] = 1};
@@ -106,7 +106,7 @@ static int64_t steady_ns(const struct watch_hub *h)
     return env->steady_ns(env->ctx);
 }
 
-/* ---- sending -------------------------------------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
 
 static void bytes_send(struct stream *s, const char *at, size_t len)
 {
@@ -143,7 +143,7 @@ bool stream_open(struct stream *s)
     return !s->full;
 }
 
-/* Whoever fills it has the last word. */
+/* Ends a fed stream: the feed may add a last text. */
 static void feed_end(struct stream *s, const char *code)
 {
     const struct stream_feed *feed = take_ptr(&s->feed);
@@ -155,7 +155,7 @@ static void feed_end(struct stream *s, const char *code)
         bytes_send(s, last.at, last.len);
 }
 
-/* Says why, and is gone: the stream must not be touched afterwards. */
+/* Sends the reason and frees the stream, which must not be used afterwards. */
 static void stream_end(struct stream *s, const char *code)
 {
     char line[64];
@@ -163,7 +163,7 @@ static void stream_end(struct stream *s, const char *code)
 
     s->end_code = code;
     if (!s->started)
-        return; /* told when it starts */
+        return; /* the reason is sent when the stream starts */
     if (!s->stopped && s->fed)
         feed_end(s, code);
     else if (!s->stopped)
@@ -183,7 +183,7 @@ void stream_settle(struct stream *s)
 
 static void turn_wait_for(struct stream *s);
 
-/* The stream's turn to read the past has come; it may be gone afterwards. */
+/* Runs the stream's turn in the fair queue: reads history. May free the stream. */
 static void turn_run(struct fair_entry *turn)
 {
     struct stream *s = (struct stream *)((char *)turn - offsetof(struct stream, turn));
@@ -214,7 +214,8 @@ static void turn_wait_for(struct stream *s)
     }
 }
 
-/* Sends what is new. What is older is read in the turns of the stream's account, where there are turns. */
+/* Sends new changes. In an environment with a fair queue, older changes are read in the turns of the stream's
+ * account. */
 static void collection_serve(struct stream *s)
 {
     bool turns = s->hub->control->env.serve_soon;
@@ -229,7 +230,7 @@ static void collection_serve(struct stream *s)
             ;
 }
 
-/* Sends what is there; the stream may be gone afterwards. */
+/* Sends what is available; may free the stream. */
 static void stream_serve(struct stream *s)
 {
     if (s->fed) {
@@ -246,9 +247,9 @@ static void stream_serve(struct stream *s)
     stream_settle(s);
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------------------- */
+/* ---- opening ---------------------------------------------------------------------------------------------------- */
 
-/* One piece of memory for all the caller's texts. */
+/* Copies the caller with all its texts in one allocation. */
 static void caller_copy(struct stream *s, const struct caller *from)
 {
     const char *texts[] = {from->user, from->group, from->role, from->node, from->token};
@@ -267,7 +268,7 @@ static void caller_copy(struct stream *s, const struct caller *from)
     }
 }
 
-/* Is there room for one more? */
+/* Checks the limits on open streams. */
 static int room_check(struct call *c)
 {
     const struct watch_hub *h = control_hub(c->control);
@@ -409,7 +410,7 @@ void stream_stop(struct stream *s)
         stream_free(s);
 }
 
-/* ---- changes -------------------------------------------------------------------------------------------------------- */
+/* ---- changes ---------------------------------------------------------------------------------------------------- */
 
 void watch_hub_before(struct watch_hub *h, const struct store_event *event)
 {
@@ -440,7 +441,7 @@ void watch_hub_event(struct watch_hub *h, const struct store_event *event)
         h->callers_stale = true;
 }
 
-/* Ends the streams of callers that are no longer who they were. */
+/* Ends the streams of callers whose token, user, role or scopes changed. */
 static void callers_check(struct watch_hub *h)
 {
     const struct control_env *env = control_env(h->control);
@@ -455,7 +456,7 @@ static void callers_check(struct watch_hub *h)
             s->expires_ns = token->token->expires_ns;
         if (caller_alive(state, &s->caller, now_ns))
             continue;
-        /* Still valid, with other rights: what it may see is another list now. */
+        /* A valid token with other permissions: the reader must list again, because the visible objects differ. */
         bool alive = s->caller.token[0] && token_alive(state, s->caller.token, now_ns);
         stream_end(s, alive ? "compacted" : "unauthenticated");
     }

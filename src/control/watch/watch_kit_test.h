@@ -1,4 +1,5 @@
-/* watch_kit_test.h - for tests: a control on a store in memory with a clock that stands still, and streams that collect. */
+/* watch_kit_test.h - test helper: a control over a store in memory with a manual clock, and streams that collect lines.
+ */
 #pragma once
 
 #include <errno.h>
@@ -23,22 +24,22 @@ struct kit {
     struct store *store;
     struct control *control;
     int64_t now_ns, steady_ns;
-    int64_t jumped_ns; /* of now_ns: what did not pass, but the wall clock jumped */
+    int64_t jumped_ns; /* sum of the jumps of the wall clock, included in now_ns */
     unsigned char random;
     unsigned wakes;
     char admin[TOKEN_TEXT_MAX];
 };
 
-/* A reader: what it was sent, line by line. */
+/* A reader, with all text that it received. */
 struct reader_end {
     struct stream *stream; /* NULL: ended */
     int status;
     char type[64];
     struct str text;
-    size_t read; /* of the text */
+    size_t read; /* read position in `text` */
     size_t backlog;
     bool refuses, ended, paced;
-    struct str body; /* of an answer that is no stream */
+    struct str body; /* of an answer that is not a stream */
     char etag[48];
 };
 
@@ -47,7 +48,7 @@ static inline int64_t kit_clock(void *ctx)
     return ((struct kit *)ctx)->now_ns;
 }
 
-/* Time that passes for the control: tests set it by now_ns. */
+/* Boot time of the control: now_ns without the jumps of the wall clock. */
 static inline int64_t kit_boot(void *ctx)
 {
     return ((struct kit *)ctx)->now_ns - ((struct kit *)ctx)->jumped_ns;
@@ -114,7 +115,8 @@ static inline void kit_committed(void *ctx, const struct store_result *result)
     *(struct store_result *)ctx = *result;
 }
 
-/* One transaction of up to 64 keys; a value of NULL deletes. Returns its revision. Delivered, but not flushed. */
+/* Commits one transaction of up to 64 keys; a value of NULL deletes. Returns its revision. Delivers the events without
+ * a flush. */
 static inline uint64_t kit_txn(struct kit *k, const char *const (*pairs)[2], size_t len)
 {
     struct store_op ops[64];
@@ -141,7 +143,7 @@ static inline uint64_t kit_put(struct kit *k, const char *key, const char *text)
     return revision;
 }
 
-/* A held job, so that no plan touches it. */
+/* Adds a job, held so that the planner ignores it. */
 static inline uint64_t kit_job(struct kit *k, unsigned id, const char *owner, const char *group, const char *more)
 {
     char key[32];
@@ -152,7 +154,7 @@ static inline uint64_t kit_job(struct kit *k, unsigned id, const char *owner, co
     return kit_put(k, key, text.at);
 }
 
-/* A user with a token; its text goes to ret. */
+/* Adds a user with a token; writes the token's text to `ret`. */
 static inline void kit_user(struct kit *k, const char *user, const char *group, const char *role, int64_t expires_ns,
                             char ret[static TOKEN_TEXT_MAX], char *ret_id)
 {
@@ -177,7 +179,7 @@ static inline void kit_user(struct kit *k, const char *user, const char *group, 
     arena_done(&arena);
 }
 
-/* The token of a node's agent. */
+/* Adds a token for a node's agent. */
 static inline void kit_agent(struct kit *k, const char *node, char ret[static TOKEN_TEXT_MAX])
 {
     struct arena arena;
@@ -195,7 +197,7 @@ static inline void kit_agent(struct kit *k, const char *node, char ret[static TO
     arena_done(&arena);
 }
 
-/* ---- streams -------------------------------------------------------------------------------------------------------- */
+/* ---- streams ---------------------------------------------------------------------------------------------------- */
 
 static inline bool end_send(void *ctx, const char *at, size_t len)
 {
@@ -245,7 +247,7 @@ static inline const char *kit_query_value(const void *from, const char *name)
     return strcmp(name, "watch") == 0 ? ((const struct kit_query *)from)->watch : NULL;
 }
 
-/* Asks; a stream is not yet started. watch: NULL: none. */
+/* Sends a GET request; a stream is not started yet. watch NULL: none. */
 static inline void kit_get(struct kit *k, const char *token, const char *path, const char *watch, const char *accept,
                            struct reader_end *ret)
 {
@@ -260,7 +262,7 @@ static inline void kit_get(struct kit *k, const char *token, const char *path, c
                         .query_from = &query};
     *ret = (struct reader_end){0};
     control_handle(k->control, &r, end_answered, ret);
-    assert_int_not_equal(ret->status, 0); /* reads are answered at once */
+    assert_int_not_equal(ret->status, 0); /* reads are answered synchronously */
 }
 
 static inline void end_start(struct reader_end *e)
@@ -287,7 +289,7 @@ static inline void end_done(struct reader_end *e)
     str_done(&e->body);
 }
 
-/* The next line as a value; NULL: there is none. Heartbeats are passed over. */
+/* Returns the next line as JSON, skipping heartbeats; NULL: none. */
 static inline json_t *end_next(struct reader_end *e)
 {
     for (;;) {

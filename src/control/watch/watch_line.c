@@ -1,4 +1,4 @@
-/* watch_line.c - what a watcher is told of a change, and whether it is told at all. */
+/* watch_line.c - the line that a watcher gets for a change, and whether the watcher may see the change. */
 #include <assert.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "control/watch/watch_parts.h"
 #include "wire/text/document.h"
 
-/* ---- who may see it ------------------------------------------------------------------------------------------------- */
+/* ---- visibility ------------------------------------------------------------------------------------------------- */
 
 bool stream_sees(const struct stream *s, enum kind kind, const struct who *who)
 {
@@ -23,7 +23,7 @@ bool stream_manages(const struct stream *s, const struct who *who)
     return permit(&s->caller, PERMIT_MANAGE, who->owner, who->group);
 }
 
-/* A name that does not fit is nobody's: only those who see everything see it. */
+/* Copies a name. A name that is too long becomes "": only callers with the scope `all` see such an object. */
 static void who_text(char to[static ID_MAX + 1], const char *text)
 {
     size_t len = text ? strlen(text) : 0;
@@ -50,7 +50,7 @@ struct who who_now(const struct state *s, enum kind kind, const char *id)
     return o ? who_make(o->owner, o->group) : (struct who){0};
 }
 
-/* What an instance's document says, or else what is known of its workload. */
+/* Reads the owner from an instance's document, else from its workload. */
 static struct who instance_then(const struct state *s, const json_t *doc)
 {
     const char *owner = json_string_value(json_object_get(doc, "owner"));
@@ -80,7 +80,7 @@ struct who who_then(const struct state *s, enum kind kind, const char *id, const
     }
 }
 
-/* ---- what it says --------------------------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------------------------------ */
 
 static int text_add(const char *buffer, size_t size, void *to)
 {
@@ -94,7 +94,7 @@ void line_put(struct str *to, const struct stream *s, enum kind kind, const stru
     const struct object o = {.kind = kind, .id = "", .owner = who->owner, .group = who->group};
     CLEANUP(json) json_t *object = json_loadb(doc->at, doc->len, 0, NULL);
 
-    assert(json_is_object(object)); /* what is stored has been read before */
+    assert(json_is_object(object)); /* every stored document has been parsed before */
     crud_hide(&s->caller, &o, object);
     (void)json_object_set_new(object, "revision", json_integer((json_int_t)revision));
     str_addf(to, "{\"type\":\"put\",\"revision\":%llu,\"object\":", (unsigned long long)revision);

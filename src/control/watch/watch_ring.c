@@ -8,7 +8,7 @@
 #include "control/watch/watch_parts.h"
 #include "wire/text/document.h"
 
-/* ---- the ring ------------------------------------------------------------------------------------------------------- */
+/* ---- the ring --------------------------------------------------------------------------------------------------- */
 
 static struct ring_entry *ring_at(const struct watch_hub *h, size_t i)
 {
@@ -42,7 +42,7 @@ void ring_done(struct watch_hub *h)
     mem_free(h->ring);
 }
 
-/* Lines that are made later count too. */
+/* Counts bytes of the entry, including those of lines that are made later. */
 static void ring_grow(struct watch_hub *h, struct ring_entry *e, size_t bytes)
 {
     e->bytes += bytes;
@@ -69,7 +69,8 @@ void ring_add(struct watch_hub *h, const struct store_event *event, enum kind ki
         e->after.there = true;
     }
     ring_grow(h, e, sizeof *e + e->doc.len);
-    /* Who has seen all changes of the kind has also seen that there were none since: it need not read the history. */
+    /* A stream that has processed the last change of the kind has missed nothing since, so it advances without reading
+     * history. */
     for (struct stream *s = h->stale[kind] ? NULL : h->watching[kind]; s; s = s->peer_next)
         if (!s->part && s->after >= h->changed[kind])
             s->after = event->revision - 1;
@@ -79,7 +80,7 @@ void ring_add(struct watch_hub *h, const struct store_event *event, enum kind ki
         ring_drop_first(h);
 }
 
-/* The first entry of a later revision. */
+/* Returns the first entry of a later revision. */
 static size_t ring_after(const struct watch_hub *h, uint64_t revision)
 {
     size_t low = 0, high = h->ring_len;
@@ -94,10 +95,11 @@ static size_t ring_after(const struct watch_hub *h, uint64_t revision)
     return low;
 }
 
-/* ---- one change ----------------------------------------------------------------------------------------------------- */
+/* ---- one change ------------------------------------------------------------------------------------------------- */
 
-/* Moves the stream's place to the change at hand, the nth of its kind in this revision. False: it was considered before.
- * The store tells the changes of a transaction in the same order at once and later, so the count is good for both. */
+/* Advances the stream's position to the nth change of its kind in this revision. Returns false if the change was
+ * processed before. The store reports the changes of a transaction in the same order live and from history, so the
+ * count is valid for both. */
 static bool place_step(struct stream *s, uint64_t revision, size_t nth)
 {
     if (s->part != revision) {
@@ -143,11 +145,11 @@ static void entry_send(struct stream *s, struct ring_entry *e)
         }
         change_send(s, e->revision, line->at, line->len);
     } else if (e->before.there && stream_sees(s, e->kind, &e->before)) {
-        gone_send(s, e->revision, e->id); /* or out of sight, which is the same */
+        gone_send(s, e->revision, e->id); /* deleted, or no longer visible, which looks the same */
     }
 }
 
-/* Considers about RING_STEP entries, whole revisions. */
+/* Processes about RING_STEP entries, in whole revisions. */
 static bool ring_read(struct stream *s)
 {
     struct watch_hub *h = s->hub;
@@ -169,18 +171,18 @@ static bool ring_read(struct stream *s)
     return false;
 }
 
-/* ---- history -------------------------------------------------------------------------------------------------------- */
+/* ---- history ---------------------------------------------------------------------------------------------------- */
 
 struct past_event {
     uint64_t revision;
-    size_t nth; /* of its revision */
+    size_t nth; /* number of the change within its revision */
     bool gone;
     char *key;
     struct bytes doc; /* owned */
-    struct bytes was; /* before; owned, empty: it was not there, or nobody wants to know */
+    struct bytes was; /* previous document; owned; empty: none, or not needed */
 };
 
-/* A workload of the past, looked for once. */
+/* The owner of a deleted workload, cached. */
 struct past_workload {
     char *id;
     uint64_t generation;
@@ -190,12 +192,12 @@ struct past_workload {
 struct past {
     VEC(struct past_event) events;
     VEC(struct past_workload) workloads;
-    bool compares; /* with what was before */
+    bool compares; /* needs the previous documents */
     size_t bytes;
-    uint64_t part; /* of this revision the first `skip` were considered before */
+    uint64_t part; /* the first `skip` changes of this revision were processed before */
     size_t skip;
-    uint64_t revision; /* of the last event, */
-    size_t nth;        /* and how many of it there were */
+    uint64_t revision; /* revision of the last event */
+    size_t nth;        /* number of events in `revision` */
 };
 
 static void past_done(struct past *p)
@@ -242,11 +244,11 @@ struct finding {
     const struct state *state;
     const char *key;
     struct who found;
-    char *workload; /* of an instance whose owner is not known any more; owned */
+    char *workload; /* workload of an instance whose owner is unknown; owned */
     uint64_t generation;
 };
 
-/* Of an instance all is said by its workload, which may be gone by now. */
+/* Records the workload of an instance. The workload determines the owner, and may be deleted by now. */
 static void workload_note(struct finding *f, const struct bytes *text)
 {
     CLEANUP(json) json_t *doc = json_loadb(text->at, text->len, 0, NULL);
@@ -276,8 +278,8 @@ static int key_found(void *ctx, const struct store_entry *entry)
     return 1;
 }
 
-/* Looks for the workload in the history, at the revision in question: that is to go through all of it, and so done once for all of its
- * instances. It belongs to one owner as long as it is there. */
+/* Searches the history for the workload at this revision. The search reads the whole history, so its result is cached
+ * for all instances of the workload, whose owner never changes. */
 static struct who find_end(struct finding *f, struct past *past, struct store *store, uint64_t revision)
 {
     static const enum kind order[] = {KIND_JOB, KIND_APP, KIND_VM, KIND_SPEC};
@@ -303,7 +305,7 @@ static struct who find_end(struct finding *f, struct past *past, struct store *s
     return f->found;
 }
 
-/* To whom it belonged until this change. */
+/* Returns the owner before this change. */
 static struct who before_then(const struct watch_hub *h, struct past *past, const struct past_event *e, enum kind kind,
                               const char *id)
 {
@@ -314,7 +316,7 @@ static struct who before_then(const struct watch_hub *h, struct past *past, cons
     return find_end(&f, past, control_store(h->control), e->revision - 1);
 }
 
-/* To whom it belonged then. */
+/* Returns the owner after this change. */
 static struct who after_then(const struct watch_hub *h, struct past *past, const struct past_event *e, enum kind kind,
                              const char *id)
 {
@@ -324,7 +326,7 @@ static struct who after_then(const struct watch_hub *h, struct past *past, const
     return find_end(&f, past, control_store(h->control), e->revision);
 }
 
-/* Who sees what is nobody's sees everything, and need not be compared with anybody. */
+/* Tells whether the caller sees every object of the kind, so that owners need not be looked up. */
 static bool sees_all(const struct stream *s)
 {
     return stream_sees(s, s->kind, &(struct who){.there = true});
@@ -353,7 +355,7 @@ static void past_send(struct stream *s, struct past *past, const struct past_eve
         gone_send(s, e->revision, id);
 }
 
-/* One read of the history. */
+/* Processes one read of the history. */
 static void past_read(struct stream *s)
 {
     struct watch_hub *h = s->hub;
@@ -372,7 +374,7 @@ static void past_read(struct stream *s)
     if (all && !s->stopped)
         place_done(s, to);
     if (rc < 0)
-        s->end_code = "compacted"; /* what cannot be read is as good as gone: list again */
+        s->end_code = "compacted"; /* unreadable history counts as compacted: the reader must list again */
 }
 
 bool ring_is_far(const struct stream *s)

@@ -23,7 +23,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- changes -------------------------------------------------------------------------------------------------------- */
+/* ---- changes ---------------------------------------------------------------------------------------------------- */
 
 static void changes_come_in_order(void **state)
 {
@@ -34,9 +34,9 @@ static void changes_come_in_order(void **state)
     (void)kit_job(k, 1, "admin", "", "");
     kit_watch(k, k->admin, "/v1/jobs", start, &e);
     assert_string_equal(e.type, "application/x-ndjson");
-    end_expect(&e, "put", "id", "1"); /* what is past */
+    end_expect(&e, "put", "id", "1"); /* a change before the watch */
     (void)kit_job(k, 2, "admin", "", ",\"name\":\"x\"");
-    (void)kit_put(k, "settings/other", "{\"v\":1}"); /* of another kind */
+    (void)kit_put(k, "settings/other", "{\"v\":1}"); /* a change of another kind */
     (void)kit_put(k, "jobs/1", NULL);
     CLEANUP(json) json_t *line = end_next(&e);
     CLEANUP(json)
@@ -99,7 +99,7 @@ static void revisions_that_cannot_be_watched(void **state)
     end_done(&e);
     kit_get(k, k->admin, "/v1/jobs", str_u64(store_revision(k->store) - 3, text), NULL, &e);
     assert_int_equal(e.status, 200);
-    end_done(&e); /* never started, so it must be stopped */
+    end_done(&e); /* a stream that is never started must be stopped */
     assert_int_equal(watch_hub_len(control_hub(k->control)), 0);
 }
 
@@ -123,7 +123,7 @@ static void there_are_only_so_many(void **state)
     kit_done(&k);
 }
 
-/* ---- who sees what -------------------------------------------------------------------------------------------------- */
+/* ---- visibility ------------------------------------------------------------------------------------------------- */
 
 static void tenants_see_their_own(void **state)
 {
@@ -160,7 +160,7 @@ static void tenants_see_their_own(void **state)
     end_done(&all);
 }
 
-/* The same from the store's history, by a daemon that was not there when it happened. */
+/* The same from the store's history, by a daemon that started after the changes. */
 static void tenants_see_their_own_past(void **state)
 {
     struct kit *k = *state;
@@ -174,9 +174,9 @@ static void tenants_see_their_own_past(void **state)
     uint64_t start = store_revision(k->store);
     (void)kit_job(k, 1, "alice", "lab", "");
     (void)kit_job(k, 2, "eve", "other", "");
-    (void)kit_job(k, 1, "alice", "other", ""); /* moves out of sight */
+    (void)kit_job(k, 1, "alice", "other", ""); /* leaves the group */
     (void)kit_put(k, "jobs/2", NULL);
-    (void)kit_put(k, "jobs/7", NULL); /* made before the watch */
+    (void)kit_put(k, "jobs/7", NULL); /* created before the watch */
     (void)kit_put(k, "jobs/8", NULL);
     uint64_t end = kit_job(k, 9, "alice", "lab", "");
     control_free(k->control);
@@ -184,7 +184,7 @@ static void tenants_see_their_own_past(void **state)
 
     kit_watch(k, alice, "/v1/jobs", start, &own);
     end_expect(&own, "put", "id", "1");
-    end_expect(&own, "put", "id", "1"); /* her own, whatever the group */
+    end_expect(&own, "put", "id", "1"); /* still visible to its owner */
     end_expect(&own, "gone", "id", "7");
     end_expect(&own, "put", "id", "9");
     end_expect_nothing(&own);
@@ -270,7 +270,7 @@ static void secrets_stay(void **state)
     kit_user(k, "carol", "lab", "viewer", BERTH_NEVER_NS, carol, NULL);
     kit_watch(k, k->admin, "/v1/tokens", 0, &tokens); /* from history */
     char again[TOKEN_TEXT_MAX];
-    kit_user(k, "dave", "lab", "user", BERTH_NEVER_NS, again, NULL); /* and live */
+    kit_user(k, "dave", "lab", "user", BERTH_NEVER_NS, again, NULL); /* and from the live stream */
     assert_non_null(strstr(tokens.text.at, "\"user\":\"dave\""));
     assert_non_null(strstr(tokens.text.at, "\"user\":\"alice\""));
     assert_null(strstr(tokens.text.at, "hash"));
@@ -290,7 +290,7 @@ static void secrets_stay(void **state)
     end_done(&seen);
 }
 
-/* ---- whose stream it is --------------------------------------------------------------------------------------------- */
+/* ---- changes of the caller -------------------------------------------------------------------------------------- */
 
 static void streams_end_with_their_token(void **state)
 {
@@ -300,7 +300,7 @@ static void streams_end_with_their_token(void **state)
     static const char moved[] = "{\"v\":1,\"id\":\"alice\",\"group\":\"other\",\"role\":\"user\"}";
     static const char same[] = "{\"v\":1,\"id\":\"alice\",\"group\":\"lab\",\"role\":\"user\",\"display\":\"A\"}";
     static const struct {
-        const char *user, *code; /* NULL: the token is deleted; NULL: it goes on */
+        const char *user, *code; /* user NULL: the token is deleted; code NULL: the stream continues */
     } rows[] = {
         {NULL,     "unauthenticated"},
         {disabled, "unauthenticated"},
@@ -340,7 +340,7 @@ static void streams_end_when_the_token_expires(void **state)
     end_done(&e);
 }
 
-/* The answer is on its way when the end comes. */
+/* The stream ends while the answer is being sent. */
 static void an_end_before_the_start_is_told(void **state)
 {
     struct kit *k = *state;
@@ -357,7 +357,7 @@ static void an_end_before_the_start_is_told(void **state)
     end_done(&e);
 }
 
-/* ---- slow ones ------------------------------------------------------------------------------------------------------ */
+/* ---- slow readers ----------------------------------------------------------------------------------------------- */
 
 static void a_reader_that_takes_nothing_is_ended(void **state)
 {
@@ -386,20 +386,20 @@ static void heartbeats(void **state)
     k->steady_ns += 15 * second;
     watch_hub_tick(h, k->now_ns, k->steady_ns);
     assert_string_equal(e.text.at, "\n");
-    watch_hub_tick(h, k->now_ns, k->steady_ns + 14 * second); /* not again so soon */
+    watch_hub_tick(h, k->now_ns, k->steady_ns + 14 * second); /* not before 15 s have passed */
     assert_string_equal(e.text.at, "\n");
-    e.refuses = true; /* a dead peer is found out */
+    e.refuses = true; /* the heartbeat detects a dead peer */
     watch_hub_tick(h, k->now_ns, k->steady_ns + 15 * second);
     assert_true(e.ended);
     end_done(&e);
 }
 
-/* With much waiting nothing is added; once it has gone out, nothing is missing. */
+/* A stream with many waiting bytes adds no lines, and misses no change afterwards. */
 static void a_slow_reader_waits_and_misses_nothing(void **state)
 {
     struct kit *k = *state;
     struct reader_end e;
-    const unsigned jobs = 20000; /* more than the ring has room for */
+    const unsigned jobs = 20000; /* more than the ring can hold */
     char from[24], id[24];
 
     kit_get(k, k->admin, "/v1/jobs", str_u64(store_revision(k->store), from), NULL, &e);
@@ -425,7 +425,7 @@ static void a_slow_reader_waits_and_misses_nothing(void **state)
             assert_false(e.ended);
             e.backlog = 0;
             stream_drained(e.stream);
-            watch_hub_flush(control_hub(k->control)); /* after a turn of the history others come first */
+            watch_hub_flush(control_hub(k->control)); /* other accounts have their turn after a step of history */
             assert_true(e.read < e.text.len);
             continue;
         }
@@ -467,7 +467,7 @@ static void a_reader_left_behind_by_compaction_is_told(void **state)
     e.paced = true;
     end_start(&e);
     e.backlog = 1 << 20;
-    for (unsigned i = 1; i <= 17000; i++) { /* out of the ring */
+    for (unsigned i = 1; i <= 17000; i++) { /* more than the ring can hold */
         char key[32], text[64];
         (void)snprintf(key, sizeof key, "jobs/%u", 1 + i % 7);
         (void)snprintf(text, sizeof text, "{\"v\":1,\"id\":\"%u\",\"hold\":true}", 1 + i % 7);
@@ -481,7 +481,7 @@ static void a_reader_left_behind_by_compaction_is_told(void **state)
     end_done(&e);
 }
 
-/* ---- turns of the past ----------------------------------------------------------------------------------------------- */
+/* ---- turns of reading history ----------------------------------------------------------------------------------- */
 
 static void no_loop(void *ctx)
 {
@@ -493,14 +493,14 @@ static void turns_on(struct kit *k)
     k->control->env.serve_soon = no_loop;
 }
 
-/* Runs slices until nobody waits. */
+/* Runs slices until no entry waits. */
 static void turns_run(struct kit *k)
 {
     while (fair_queue_waiting(k->control->requests))
         control_serve(k->control);
 }
 
-/* Time passes whenever somebody looks. */
+/* A clock that advances with each reading. */
 static int64_t ticking(void *ctx)
 {
     return ((struct kit *)ctx)->steady_ns += FAIR_QUANTUM_NS;
@@ -520,7 +520,7 @@ static void readers_of_the_past_do_not_delay_another_user(void **state)
     for (unsigned i = 1; i <= JOBS; i++)
         (void)kit_job(k, i, i == JOBS ? "bob" : "alice", "lab", "");
     control_free(k->control);
-    kit_start(k, &options); /* the ring is empty now, and all of it is history */
+    kit_start(k, &options); /* starts with an empty ring: all changes are history */
     turns_on(k);
     for (unsigned i = 0; i < READERS; i++)
         kit_get(k, bob, "/v1/jobs", str_u64(start, id), NULL, &ends[i]);
@@ -536,8 +536,8 @@ static void readers_of_the_past_do_not_delay_another_user(void **state)
         control_serve(k->control);
     assert_int_equal(asked.status, 200);
     assert_in_range(slices, 0, 2);
-    assert_int_equal(fair_queue_waiting(k->control->requests), READERS); /* none of them is done */
-    end_done(&ends[0]);                                                  /* leaves while it waits */
+    assert_int_equal(fair_queue_waiting(k->control->requests), READERS); /* no reader is finished */
+    end_done(&ends[0]);                                                  /* disconnects while it waits */
     assert_int_equal(fair_queue_waiting(k->control->requests), READERS - 1);
     turns_run(k);
     for (unsigned i = 1; i < READERS; i++) {
@@ -549,13 +549,13 @@ static void readers_of_the_past_do_not_delay_another_user(void **state)
     k->control->env.steady_ns = kit_steady;
 }
 
-/* ---- all of it, at random ------------------------------------------------------------------------------------------- */
+/* ---- random changes and readers --------------------------------------------------------------------------------- */
 
 enum { ROUNDS = 600, READERS = 12, OWNERS = 3, JOBS = 40, CHANGES = 8 };
 
 struct told {
     uint64_t revision;
-    unsigned id, owner; /* owner: whose it was or is */
+    unsigned id, owner; /* owner: present or last owner */
     bool gone;
 };
 
@@ -570,16 +570,16 @@ struct readers {
     char tokens[OWNERS][TOKEN_TEXT_MAX];
     struct {
         struct reader_end end;
-        unsigned who; /* OWNERS: the administrator */
+        unsigned who; /* owner of the token; OWNERS: the administrator */
         uint64_t from;
     } at[READERS];
     VEC(struct told) told;
-    bool turns;              /* the past is read in turns */
-    unsigned owner_of[JOBS]; /* OWNERS: there is none */
+    bool turns;              /* history is read in turns */
+    unsigned owner_of[JOBS]; /* OWNERS: the job does not exist */
     unsigned seed;
 };
 
-/* Some jobs in one transaction: made, changed, deleted. */
+/* Creates, changes and deletes some jobs in one transaction. */
 static uint64_t jobs_change(struct readers *r)
 {
     char keys[CHANGES][32], texts[CHANGES][128];
@@ -604,7 +604,7 @@ static uint64_t jobs_change(struct readers *r)
     return revision;
 }
 
-/* The streams of before are gone. */
+/* Restarts the daemon, which ends all streams. */
 static void daemon_restart(struct readers *r)
 {
     const struct control_options options = {0};
@@ -619,7 +619,7 @@ static void daemon_restart(struct readers *r)
         turns_on(r->k);
 }
 
-/* One of them begins somewhere between these revisions, reads no further for a while, or goes on. */
+/* Starts a reader at a random revision, pauses it, or lets it continue. */
 static void reader_turn(struct readers *r, uint64_t first, uint64_t last)
 {
     unsigned which = dice(&r->seed, READERS);
@@ -644,7 +644,7 @@ static void reader_turn(struct readers *r, uint64_t first, uint64_t last)
     }
 }
 
-/* What it may see of what was told since it began, in order, and nothing else. */
+/* Checks that the reader got exactly the visible changes since its start, in order. */
 static void reader_judge(struct readers *r, unsigned which)
 {
     struct reader_end *e = &r->at[which].end;
@@ -671,8 +671,8 @@ static void reader_judge(struct readers *r, unsigned which)
     end_done(e);
 }
 
-/* A reader starts at any revision, has any rights and reads at any speed: it gets what it may see, in order, without gap or
- * repeat. */
+/* A reader that starts at any revision, with any permissions and at any speed, gets the changes that it may see, in
+ * order, without gap or repeat. */
 static void readers_judged(struct kit *k, unsigned seed, bool turns)
 {
     struct readers r = {.k = k, .seed = seed, .turns = turns};

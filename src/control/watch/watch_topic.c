@@ -1,5 +1,6 @@
-/* watch_topic.c - derived documents under watch: made once for all who watch them, and only when something they are made
- * of has changed. */
+/* watch_topic.c - derived documents with watchers: each is derived once for all its watchers, after a change of its
+ * inputs.
+ */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,12 +9,12 @@
 #include "base/mem.h"
 #include "control/watch/watch_parts.h"
 
-/* How long a document rests after it was sent, by its size: about 4 MB a second. */
+/* Pause after a document was sent, by its size: about 4 MB a second. */
 #define REST_BYTES_MIN ((size_t)16 << 10)
 #define REST_NS_BYTE 250
 #define REST_NS_MAX 250000000
 
-/* What each document is made of is said in topics_touch. */
+/* topics_touch defines the inputs of each kind. */
 static enum topic_kind topic_kind_of(derived_write *write)
 {
     static const struct {
@@ -29,7 +30,7 @@ static enum topic_kind topic_kind_of(derived_write *write)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].write == write)
             return rows[i].kind;
-    return TOPIC_OTHER; /* made anew after every change */
+    return TOPIC_OTHER; /* derived again after every change */
 }
 
 struct topic_key {
@@ -85,7 +86,7 @@ static void topic_free(struct watch_hub *h, struct topic *t)
     h->topics.at[t->slot] = NULL;
     vec_push(&h->free_topics, t->slot);
     if (--h->topics_len[t->kind] == 0 && t->kind == TOPIC_GATEWAY) {
-        gateway_free(h->gateway); /* nobody keeps it up to date any more */
+        gateway_free(h->gateway); /* no topic updates the gateway any more */
         h->gateway = NULL;
     }
     mem_free(t->id);
@@ -124,7 +125,7 @@ void topics_done(struct watch_hub *h)
     map_done(&h->map);
 }
 
-/* ---- what depends on what ------------------------------------------------------------------------------------------- */
+/* ---- dependencies ----------------------------------------------------------------------------------------------- */
 
 static void topic_stale(struct watch_hub *h, struct topic *t)
 {
@@ -140,7 +141,7 @@ static void stale(struct watch_hub *h, enum topic_kind kind, const char *id)
         topic_stale(h, topic_find(h, &(struct topic_key){kind, NULL, id}));
 }
 
-/* All of a kind: there are few of these, or all of them do change. */
+/* Marks all topics of a kind; only for kinds with few topics, or when all of them change. */
 static void stale_all(struct watch_hub *h, enum topic_kind kind)
 {
     if (!h->topics_len[kind])
@@ -170,13 +171,13 @@ static void work_stale(struct watch_hub *h, const struct object *work, const cha
 static void node_stale(struct watch_hub *h, const struct object *node, const char *id)
 {
     stale(h, TOPIC_NODE, id);
-    stale(h, TOPIC_GATEWAY, id); /* its zone decides the order */
+    stale(h, TOPIC_GATEWAY, id); /* the node's zone determines the order of targets */
     if (!node)
-        stale_all(h, TOPIC_RBAC); /* it comes or goes */
+        stale_all(h, TOPIC_RBAC); /* the node was removed */
     for (size_t i = 0; node && i < node->node->instances_len; i++) {
         const struct instance_view *on = node->node->instances[i]->instance;
         if (state_find(control_state(h->control), KIND_APP, on->workload))
-            service_stale(h, on->workload); /* its address may be another */
+            service_stale(h, on->workload); /* the node's address may have changed */
     }
 }
 
@@ -197,7 +198,7 @@ void topics_touch(struct watch_hub *h, enum kind kind, const char *id)
     char work[OBJECT_KEY_MAX];
 
     if (h->topics.len == h->free_topics.len)
-        return; /* nobody watches any */
+        return; /* no watchers */
     stale_all(h, TOPIC_OTHER);
     switch (kind) {
     case KIND_INSTANCE: instance_stale(h, o); break;
@@ -225,9 +226,9 @@ void topics_touch(struct watch_hub *h, enum kind kind, const char *id)
     }
 }
 
-/* ---- sending -------------------------------------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
 
-/* Reads the services anew if something about them changed, and then, if they differ, every gateway is stale. */
+/* Updates the services after a change; if they differ, marks every gateway. */
 static void gateway_update(struct watch_hub *h)
 {
     if (h->gateway && !h->gateway_stale)
@@ -249,7 +250,7 @@ static int topic_make(struct watch_hub *h, const struct topic *t, struct str *te
     return gateway_write(h->gateway, state, t->id, text);
 }
 
-/* A document as it is now, and its hash; NULL and "gone" of one that is not there. It may be in `made`. */
+/* Returns the present document and its hash; NULL and "gone" if it does not exist. The text may be in `made`. */
 static const struct str *topic_text(struct watch_hub *h, const struct topic *t, struct str *made,
                                     char hash[static DERIVED_HASH_MAX])
 {
@@ -279,7 +280,7 @@ static void line_make(struct str *line, const struct topic *t, const struct str 
     str_add_char(line, '}');
 }
 
-/* A service is its app's: who may not see that sees it go. */
+/* A service has the owner of its app. A reader who may not see the app gets "gone". */
 static bool topic_visible(const struct stream *s)
 {
     if (s->topic->kind != TOPIC_SERVICE)
@@ -288,7 +289,7 @@ static bool topic_visible(const struct stream *s)
     return !who.there || stream_sees(s, KIND_APP, &who);
 }
 
-/* The line is made when the first stream needs it. */
+/* Sends the line, which is made for the first stream that needs it. */
 static void line_send(struct stream *s, const char *hash, const struct str *text, struct str *line)
 {
     if (strcmp(s->known, hash) == 0 || !s->started || !topic_visible(s) || !stream_open(s))
@@ -299,8 +300,8 @@ static void line_send(struct stream *s, const char *hash, const struct str *text
     stream_send(s, hash, line->at, line->len);
 }
 
-/* A large document that changes often is not sent at every change: what it costs to make, send and read would grow with
- * the square of what is in it. */
+/* Tells whether the document pauses. A large document that changes often is not sent at every change: the cost of
+ * deriving, sending and reading would grow with the square of its size. */
 static bool topic_rests(const struct watch_hub *h, const struct topic *t)
 {
     const struct control_env *env = control_env(h->control);
@@ -324,7 +325,7 @@ void topic_serve(struct stream *s)
     char hash[DERIVED_HASH_MAX];
 
     if (topic_rests(s->hub, s->topic))
-        return; /* topics_flush will serve it */
+        return; /* topics_flush sends the document later */
     const struct str *text = topic_text(s->hub, s->topic, &made, hash);
     line_send(s, hash, text, &line);
 }
@@ -338,7 +339,7 @@ static void topic_flush(struct watch_hub *h, struct topic *t)
     t->dirty = false;
     topic_rest(h, t, text);
     for (struct stream *s = t->streams, *next; s; s = next) {
-        next = s->peer_next; /* the topic goes with the last of them */
+        next = s->peer_next; /* the topic is freed with its last stream */
         line_send(s, hash, text, &line);
         stream_settle(s);
     }
