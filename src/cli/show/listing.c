@@ -71,7 +71,7 @@ static void scalar_add(struct str *to, const json_t *value)
     }
 }
 
-/* Taints and the like: the usual short form of an object. */
+/* Writes an object in its usual short form, such as a taint. */
 static void word_add(struct str *to, const json_t *value)
 {
     const char *key = json_string_value(json_object_get(value, "key"));
@@ -221,7 +221,7 @@ void listing_done(struct listing *l)
     l->rows = NULL;
 }
 
-/* Columns of UTF-8 text: bytes that are not a continuation. */
+/* Counts the columns of UTF-8 text: bytes that are not continuation bytes. */
 static size_t columns_of(const char *text)
 {
     size_t n = 0;
@@ -263,7 +263,7 @@ void listing_add_word(struct listing *l, const char *id, const char *word)
     json_array_append_new(l->rows, row);
 }
 
-/* Later rows line up with those above. */
+/* Prints a cell padded to the width of the rows above. */
 static void cell_print(const struct listing *l, struct table *table, size_t column, const char *text, enum color color)
 {
     unsigned flags = l->collection->columns[column].flags;

@@ -62,7 +62,7 @@ static int kind_read(const json_t *document, const char *place, const struct col
                    place, word);
 }
 
-/* NAME, or NAME.OWNER where an owner is said and belongs into the id. */
+/* Returns NAME, or NAME.OWNER if the object has an owner and the kind's ids contain owners. */
 static char *id_make(const struct collection *c, const json_t *object)
 {
     bool owned = strcmp(c->kind, "app") == 0 || strcmp(c->kind, "vm") == 0 || strcmp(c->kind, "secret") == 0 ||
