@@ -1,4 +1,4 @@
-/* jobs.c - `berth jobs`: one's own jobs, how far they are, and when they start or end. */
+/* jobs.c - `berth jobs`: lists the user's own jobs with progress, start and end times. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -87,7 +87,7 @@ int queue_read(struct api *a, const char *path, uint64_t rows, json_t **ret, str
     return EXIT_OK;
 }
 
-/* Who may not see the queue still sees the own jobs. */
+/* A user who may not read the queue still sees their own jobs. */
 int jobs_queue(struct api *a, json_t **ret)
 {
     struct api_trouble trouble;
