@@ -1,4 +1,6 @@
-/* optask.c - `berth optask show|logs|retry|undo`; run and ready are in optask_run.c, list and rm in get.c and delete.c. */
+/* optask.c - `berth optask show|logs|retry|undo`; run and ready are in optask_run.c, list and rm in get.c and delete.c
+ * of cli/show.
+ */
 #include "cli/node/optask.h"
 
 #include <string.h>
