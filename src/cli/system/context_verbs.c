@@ -1,4 +1,4 @@
-/* context_verbs.c - `berth context ls|use|add|rm|show`: the file of servers this program knows. */
+/* context_verbs.c - `berth context ls|use|add|rm|show`: edits the file of known servers. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -54,13 +54,13 @@ static int context_missing(const struct cli *cli, const struct book *b, const ch
     return cli_fail(cli, EXIT_NOT_FOUND, "no context '%s'; 'berth context ls' lists those there are", name);
 }
 
-/* The name that counts without an option. */
+/* Returns the name of the context that is used without an option. */
 static const char *current_of(const struct book *b)
 {
     return b->env.context ? b->env.context : b->contexts.current;
 }
 
-/* A token never leaves the file for a screen. */
+/* Never contains the token itself. */
 static json_t *context_json(const struct context *c, bool current)
 {
     return json_pack("{s:s, s:b, s:s?, s:s?, s:s?, s:s?, s:b}", "name", c->name, "current", (int)current, "server",
@@ -237,7 +237,7 @@ static const struct option add_options[] = {
     OPTION_FLAG_ROW("no-use", 0, add_values, no_use, "Do not make it the current one."),
 };
 
-/* A path that means the same from every folder. */
+/* Returns the absolute path. */
 static char *absolute(const char *path)
 {
     char *real = path ? realpath(path, NULL) : NULL;
@@ -247,7 +247,7 @@ static char *absolute(const char *path)
     return copy;
 }
 
-/* Would a token travel in the clear? */
+/* Returns whether a token would be sent unencrypted to another machine. */
 static bool in_the_clear(const char *server)
 {
     static const char *const local[] = {"127.", "localhost", "[::1]"};

@@ -1,4 +1,4 @@
-/* events.c - `berth events` and `berth audit`: what happened, and who did it. */
+/* events.c - `berth events` and `berth audit`: prints recent events, and who made which request. */
 #include "cli/system/events.h"
 
 #include <string.h>
