@@ -1,5 +1,6 @@
-/* user.c - `berth user add|export|import` and `berth group add`; the rest of the families is in actions.c, delete.c and
- * get.c. */
+/* user.c - `berth user add|export|import` and `berth group add`; the other verbs are in cli/show: actions.c, delete.c
+ * and get.c.
+ */
 #include <stdlib.h>
 #include <string.h>
 
