@@ -1,4 +1,4 @@
-/* daemon.c - `berth bench daemon`: a berthd of its own, measured from outside, with the goals beside the numbers. */
+/* daemon.c - `berth bench daemon`: measures a separate berthd from outside, and prints the results beside the goals. */
 #include "bench/daemon/daemon.h"
 
 #include <errno.h>
