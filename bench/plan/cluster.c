@@ -204,7 +204,7 @@ static void shapes_draw(struct maker *m)
 
 /* ---- workloads -------------------------------------------------------------------------------------------------- */
 
-/* Half of a GPU, one GPU or several; small shares only after the target for whole GPUs is reached. */
+/* Draws a quarter or half of a GPU, one GPU, or two or four; a tenth of one once the target for GPUs is reached. */
 static struct berth_gpu_need gpu_draw(struct maker *m, uint64_t replicas)
 {
     uint64_t dots = roll_below(&m->gpu_dice, 10);
