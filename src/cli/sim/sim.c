@@ -100,7 +100,7 @@ static void print_text(const struct run *r, const struct sim_options *o, const s
     (void)fprintf(out, "The same seed gives the same run: %016" PRIx64 "\n", result->hash);
 }
 
-/* Adds how often each invariant was checked and violated, and each fault injected. */
+/* Adds how often each invariant was checked and each fault was injected. */
 static void print_counts(struct str *s, const struct sim_result *result)
 {
     const char *comma = "";
