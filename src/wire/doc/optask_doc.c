@@ -21,7 +21,7 @@ static int script_read(struct reader *r, const struct key *key, const json_t *va
     return 0;
 }
 
-/* Of at most so many, and none longer than a line of a terminal has any use for. */
+/* Reads a list of arguments with a limited number and length. */
 static int args_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     size_t len = json_array_size(value);

@@ -1,4 +1,4 @@
-/* queue_doc.c - documents of queues and policies, and the rules by which jobs come to queues. */
+/* queue_doc.c - documents of queues, policies and routing rules. */
 #include "wire/doc/queue_doc.h"
 
 #include <errno.h>
@@ -91,7 +91,7 @@ static int weights_read(struct reader *r, const struct key *key, const json_t *v
     return 0;
 }
 
-/* Text of several lines. */
+/* Reads text that may have several lines. */
 static int formula_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     const char *text = json_string_value(value);
@@ -134,7 +134,7 @@ int policy_doc_read(const json_t *doc, struct arena *arena, struct policy_doc *r
     return 0;
 }
 
-/* ---- rules of routing ----------------------------------------------------------------------------------------------- */
+/* ---- routing rules ---------------------------------------------------------------------------------------------- */
 
 static int count_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {

@@ -1,4 +1,4 @@
-/* window_doc.c - documents of windows (nodes kept for somebody, or nobody, for a while) and of domains. */
+/* window_doc.c - documents of windows (nodes reserved for users, groups or maintenance for a time) and of domains. */
 #include <errno.h>
 
 #include "wire/doc/objects.h"
