@@ -19,6 +19,6 @@ int yaml_parse(const char *text, size_t len, const char *name, json_t **ret, str
 typedef void yaml_take(void *ctx, json_t *root, size_t line);
 int yaml_parse_each(const char *text, size_t len, const char *name, yaml_take *take, void *ctx, struct berth_err *err);
 
-/* Converts a plain (unquoted) scalar. Returns -ERANGE or -EDOM for a number that is not exact as a 64-bit integer, or
- * not a number (.inf, .nan); *ret is then NULL. */
+/* Converts a plain (unquoted) scalar. Returns -ERANGE or -EDOM, and leaves *ret untouched, for a number that is not
+ * exact as a 64-bit integer, or not a number at all (.inf, .nan). */
 int yaml_scalar(const char *text, size_t len, json_t **ret);
