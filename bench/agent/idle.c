@@ -57,7 +57,7 @@ int bench_agent_idle(struct bench_agent *b, struct berth_err *err)
     return 0;
 }
 
-/* ---- many ---------------------------------------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------------------------- */
 
 static int count_running(const struct bench_node *n, size_t *ret, struct berth_err *err)
 {

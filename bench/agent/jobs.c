@@ -29,7 +29,7 @@ static int64_t wall_ns(void)
     return now.tv_sec * SECOND_NS + now.tv_nsec;
 }
 
-/* ---- from a submission to exec ------------------------------------------------------------------------------------- */
+/* ---- from a submission to exec ---------------------------------------------------------------------------------- */
 
 /* Returns the only instance of a job that succeeded; 0 with err->code 0: the job has not ended yet. */
 static uint64_t instance_ended(const struct bench_node *n, json_int_t job, struct berth_err *err)
@@ -114,7 +114,7 @@ int bench_agent_latency(struct bench_agent *b, struct berth_err *err)
     return 0;
 }
 
-/* ---- short jobs ---------------------------------------------------------------------------------------------------- */
+/* ---- short jobs ------------------------------------------------------------------------------------------------- */
 
 struct submitting {
     struct str request;

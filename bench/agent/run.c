@@ -29,7 +29,7 @@ static void fclose_cleanup(FILE **f)
         (void)fclose(*f);
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------ */
+/* ---- starting --------------------------------------------------------------------------------------------------- */
 
 /* Starts a program with its standard output in `out`, or, if that is -1, in the log file. */
 static pid_t spawn(const char *program, const char *const *words, int out, const char *log)
@@ -179,7 +179,7 @@ struct bench_memory bench_node_memory(const struct bench_node *n)
     return m;
 }
 
-/* ---- clearing up --------------------------------------------------------------------------------------------------- */
+/* ---- clearing up ------------------------------------------------------------------------------------------------ */
 
 static int group_end(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {

@@ -24,7 +24,7 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-/* ---- results ------------------------------------------------------------------------------------------------------ */
+/* ---- results ---------------------------------------------------------------------------------------------------- */
 
 enum bench_unit { UNIT_SECONDS, UNIT_PER_SECOND, UNIT_BYTES, UNIT_RATIO, UNIT_COUNT };
 enum bench_bound { BOUND_NONE, BOUND_AT_MOST, BOUND_AT_LEAST };
@@ -58,7 +58,7 @@ bool bench_row_met(const struct bench_row *row);
  * code. */
 int bench_rows_print(const struct bench_daemon *b, const char *save, bool json);
 
-/* ---- berthd ------------------------------------------------------------------------------------------------------- */
+/* ---- berthd ----------------------------------------------------------------------------------------------------- */
 
 struct client;
 
@@ -103,7 +103,7 @@ void bench_folder_remove(const char *path);
 /* Measures how many times per second 4 KiB can be written and synced in a folder. */
 int bench_folder_syncs(const char *path, double *ret_per_s, struct berth_err *err);
 
-/* ---- load --------------------------------------------------------------------------------------------------------- */
+/* ---- load ------------------------------------------------------------------------------------------------------- */
 
 struct bench_storm {
     const char *method, *path, *body;
@@ -153,7 +153,7 @@ void bench_fill_nodes(struct str *to, size_t from, size_t len);
  * sequence. */
 int bench_place_times(const struct bench_run *r, size_t samples, int64_t *ret_took, struct berth_err *err);
 
-/* ---- parts -------------------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------ */
 
 int bench_daemon_submit(struct bench_daemon *b, struct berth_err *err);
 int bench_daemon_get(struct bench_daemon *b, struct berth_err *err);

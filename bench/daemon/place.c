@@ -157,7 +157,7 @@ int bench_place_times(const struct bench_run *r, size_t samples, int64_t *ret_to
     return rc;
 }
 
-/* ---- in a busy cluster --------------------------------------------------------------------------------------------- */
+/* ---- in a busy cluster ------------------------------------------------------------------------------------------ */
 
 int bench_daemon_place(struct bench_daemon *b, struct berth_err *err)
 {
@@ -186,7 +186,7 @@ int bench_daemon_place(struct bench_daemon *b, struct berth_err *err)
     return 0;
 }
 
-/* ---- right after a start ------------------------------------------------------------------------------------------- */
+/* ---- right after a start ---------------------------------------------------------------------------------------- */
 
 /* Measures reading and verifying the store alone, in a process that has read the file before. */
 static int verify_time(const struct bench_daemon *b, double *ret_s, struct berth_err *err)

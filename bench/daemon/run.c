@@ -33,7 +33,7 @@ static void fclose_cleanup(FILE **f)
         (void)fclose(*f);
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
 static char *try_path(const char *folder, const char *rest)
 {
@@ -122,7 +122,7 @@ int bench_folder_syncs(const char *path, double *ret_per_s, struct berth_err *er
     return 0;
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------ */
+/* ---- starting --------------------------------------------------------------------------------------------------- */
 
 /* In the child process: executes berthd, with its standard output in `out` and its log in a file. */
 static _Noreturn void become(const struct bench_daemon *b, const char *data, const char *token_file, const char *log,

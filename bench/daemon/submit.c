@@ -99,7 +99,7 @@ int bench_daemon_submit(struct bench_daemon *b, struct berth_err *err)
     return rc == 0 ? check_ids(b, &r, &sum, err) : rc;
 }
 
-/* ---- reads --------------------------------------------------------------------------------------------------------- */
+/* ---- reads ------------------------------------------------------------------------------------------------------ */
 
 static int read_rows(struct bench_daemon *b, const struct bench_run *r, size_t clients, const char *path,
                      const char *what, struct berth_err *err)

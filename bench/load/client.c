@@ -54,7 +54,7 @@ void bench_request(struct str *to, const struct bench_server *server, const char
         str_add(to, "\r\n");
 }
 
-/* ---- one connection ------------------------------------------------------------------------------------------------ */
+/* ---- one connection --------------------------------------------------------------------------------------------- */
 
 static int conn_open(struct bench_fleet *f, size_t i, struct berth_err *err)
 {
@@ -183,7 +183,7 @@ static int conn_read(struct bench_fleet *f, size_t i, struct berth_err *err)
     return err_set(err, code, "the server hung up on connection %zu before its answer was whole", i + 1);
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------------------------------ */
 
 int bench_fleet_new(const struct bench_server *server, size_t len, struct bench_fleet **ret, struct berth_err *err)
 {

@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* ---- answers ------------------------------------------------------------------------------------------------------ */
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
 
 enum bench_answer_at {
     ANSWER_STATUS,
@@ -49,7 +49,7 @@ ssize_t bench_answer_feed(struct bench_answer *a, const char *at, size_t len, st
 /* Handles the end of the connection; returns whether the answer is complete. */
 bool bench_answer_ended(struct bench_answer *a);
 
-/* ---- a fleet of connections --------------------------------------------------------------------------------------- */
+/* ---- a fleet of connections ------------------------------------------------------------------------------------- */
 
 struct bench_server {
     struct sockaddr_in address;

@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "bench/load/client.h"
 
-/* ---- answers ------------------------------------------------------------------------------------------------------- */
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
 
 #define OK "HTTP/1.1 200 OK\r\n"
 
@@ -140,7 +140,7 @@ static void a_line_has_a_bound(void **state)
     assert_int_equal(rc, -EPROTO);
 }
 
-/* ---- fleets -------------------------------------------------------------------------------------------------------- */
+/* ---- fleets ----------------------------------------------------------------------------------------------------- */
 
 /* Serves connections in sequence: each request gets the next line of the script; NULL closes the connection. */
 struct script {

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* ---- lines ---------------------------------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------------------------------ */
 
 static bool asked_for(const struct bill_question *q, const struct book_row *row)
 {
@@ -87,7 +87,7 @@ void bill_done(struct bill *b)
     *b = (struct bill){0};
 }
 
-/* ---- printed -------------------------------------------------------------------------------------------------------- */
+/* ---- printed ---------------------------------------------------------------------------------------------------- */
 
 static double hours(int64_t billionths)
 {
@@ -180,7 +180,7 @@ void bill_print(const struct bill *b, const struct prices *p, enum bill_form for
         table_print(b, p, to);
 }
 
-/* ---- records from the server ---------------------------------------------------------------------------------------- */
+/* ---- records from the server ------------------------------------------------------------------------------------ */
 
 int bill_follow(struct book *b, const struct bill_server *server, const char *path, struct berth_err *err)
 {

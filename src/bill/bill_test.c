@@ -225,7 +225,7 @@ static void bills_are_printed_in_three_forms(void **state)
     }
 }
 
-/* ---- budgets -------------------------------------------------------------------------------------------------------- */
+/* ---- budgets ---------------------------------------------------------------------------------------------------- */
 
 /* A fake server with one group, whose requests can be made to fail. */
 struct fake {

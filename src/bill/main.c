@@ -17,7 +17,7 @@
 
 enum { EXIT_USAGE = 2 };
 
-/* ---- the server ----------------------------------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------------------------- */
 
 /* Converts an HTTP error status to an errno, with the server's message. */
 static int refusal(const struct client_answer *answer, const char *path, struct berth_err *err)
@@ -105,7 +105,7 @@ static int server_open(const struct bill_options *o, struct client **ret, struct
     return client_new(&config, ret, err);
 }
 
-/* ---- the run -------------------------------------------------------------------------------------------------------- */
+/* ---- the run ---------------------------------------------------------------------------------------------------- */
 
 static int64_t wall_ns(void)
 {

@@ -11,7 +11,7 @@
 
 enum { THOUSAND = 1000, PRICES_MAX = 1024 };
 
-/* ---- numbers -------------------------------------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------------------------------- */
 
 /* Parses a number with a limited number of decimals, not below 0. */
 static int scaled(struct reader *r, const json_t *value, int64_t scale, int64_t *ret)
@@ -58,7 +58,7 @@ static int price_map_read(struct reader *r, const struct key *key, const json_t 
     return 0;
 }
 
-/* ---- budgets -------------------------------------------------------------------------------------------------------- */
+/* ---- budgets ---------------------------------------------------------------------------------------------------- */
 
 static int floor_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
@@ -91,7 +91,7 @@ static const struct object_kind budget_kind = {.table = &budget_keys,
                                                .initial = &(const struct budget){.amount = -1},
                                                .finish = budget_finish};
 
-/* ---- the file ------------------------------------------------------------------------------------------------------- */
+/* ---- the file --------------------------------------------------------------------------------------------------- */
 
 static const int64_t money_scale = MONEY_ONE, times_scale = THOUSAND;
 

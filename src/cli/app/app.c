@@ -14,7 +14,7 @@ static struct target app_target(const char *id)
     return (struct target){collection_find("app"), id};
 }
 
-/* ---- add ------------------------------------------------------------------------------------------------------------ */
+/* ---- add -------------------------------------------------------------------------------------------------------- */
 
 struct add_values {
     struct workload_values workload;
@@ -74,7 +74,7 @@ const struct command app_add_command = {
     .run = add_run,
 };
 
-/* ---- scale ---------------------------------------------------------------------------------------------------------- */
+/* ---- scale ------------------------------------------------------------------------------------------------------ */
 
 static int scale_run(struct cli *cli, const void *values, const struct operands *operands)
 {
@@ -111,7 +111,7 @@ const struct command app_scale_command = {
     .run = scale_run,
 };
 
-/* ---- settings and install ------------------------------------------------------------------------------------------- */
+/* ---- settings and install --------------------------------------------------------------------------------------- */
 
 struct map_values {
     unsigned form;

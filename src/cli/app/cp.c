@@ -304,7 +304,7 @@ static int copy_in(struct api *a, const struct pod *pod, const char *local, cons
     return rc;
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------------- */
+/* ---- the verb --------------------------------------------------------------------------------------------------- */
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {

@@ -40,7 +40,7 @@ struct session {
     bool raw;
 };
 
-/* ---- the terminal --------------------------------------------------------------------------------------------------- */
+/* ---- the terminal ----------------------------------------------------------------------------------------------- */
 
 static bool window(struct winsize *ret)
 {
@@ -108,7 +108,7 @@ static void *signals_main(void *ctx)
     return NULL;
 }
 
-/* ---- input and output ----------------------------------------------------------------------------------------------- */
+/* ---- input and output ------------------------------------------------------------------------------------------- */
 
 static void *input_main(void *ctx)
 {
@@ -156,7 +156,7 @@ static bool err_print(void *ctx, const char *at, size_t len)
     return write_all(fileno(cli->err), at, len);
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------------- */
+/* ---- the verb --------------------------------------------------------------------------------------------------- */
 
 static int thread_start(const struct cli *cli, struct session *s, struct api *own, void *(*body)(void *))
 {

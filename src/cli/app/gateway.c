@@ -111,7 +111,7 @@ static int names_complete(struct gateway *g)
     return EXIT_OK;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 static int file_write(const struct gateway *g, const char *text, size_t len)
 {
@@ -164,7 +164,7 @@ static int update(struct gateway *g, const json_t *services)
     return EXIT_OK;
 }
 
-/* ---- watching ------------------------------------------------------------------------------------------------------ */
+/* ---- watching --------------------------------------------------------------------------------------------------- */
 
 static bool take_piece(void *ctx, const char *at, size_t len)
 {

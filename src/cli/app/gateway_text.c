@@ -80,7 +80,7 @@ static size_t targets_of(const json_t *endpoint, struct target *ret, size_t max)
 
 enum { TARGETS_MAX = 1024 };
 
-/* ---- HAProxy ------------------------------------------------------------------------------------------------------- */
+/* ---- HAProxy ---------------------------------------------------------------------------------------------------- */
 
 static void haproxy_head(struct str *to)
 {
@@ -108,7 +108,7 @@ static void haproxy_door(struct str *to, const struct gateway_door *door, const 
     }
 }
 
-/* ---- nginx --------------------------------------------------------------------------------------------------------- */
+/* ---- nginx ------------------------------------------------------------------------------------------------------ */
 
 static void nginx_upstream(struct str *to, const struct gateway_door *door, const struct target *targets, size_t len)
 {

@@ -20,7 +20,7 @@ static const char *member(const json_t *item, const char *key)
     return text ? text : "";
 }
 
-/* ---- migrate -------------------------------------------------------------------------------------------------------- */
+/* ---- migrate ---------------------------------------------------------------------------------------------------- */
 
 struct migrate_values {
     const char *to;
@@ -189,7 +189,7 @@ const struct command migrate_command = {
     .run = migrate_run,
 };
 
-/* ---- migrations ----------------------------------------------------------------------------------------------------- */
+/* ---- migrations ------------------------------------------------------------------------------------------------- */
 
 static void migrations_table(const struct cli *cli, const json_t *items)
 {
@@ -257,7 +257,7 @@ const struct command migrations_command = {
     .run = migrations_run,
 };
 
-/* ---- undo ----------------------------------------------------------------------------------------------------------- */
+/* ---- undo ------------------------------------------------------------------------------------------------------- */
 
 static int undo_run(struct cli *cli, const void *values, const struct operands *operands)
 {

@@ -43,7 +43,7 @@ static void skip(const struct writer *w, const char *path, const char *why)
         w->told->skipped(w->told->ctx, path, why);
 }
 
-/* ---- headers -------------------------------------------------------------------------------------------------------- */
+/* ---- headers ---------------------------------------------------------------------------------------------------- */
 
 /* Writes octal digits, or GNU's binary form if the field is too small. */
 static void number_put(char *field, size_t size, uint64_t value)
@@ -103,7 +103,7 @@ static int entry_emit(struct writer *w, const char *name, const char *target, ch
     return rc == 0 ? header_emit(w, name, target, type, st, size) : rc;
 }
 
-/* ---- files and folders ---------------------------------------------------------------------------------------------- */
+/* ---- files and folders ------------------------------------------------------------------------------------------ */
 
 /* Writes exactly the size in the header: a file that shrinks meanwhile is padded with zeros, a file that grows is
  * truncated. */

@@ -72,7 +72,7 @@ static void skip(const struct untar *u, const char *path, const char *why)
         u->told->skipped(u->told->ctx, path, why);
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------ */
 
 static int refuse(struct berth_err *err, const char *name)
 {
@@ -179,7 +179,7 @@ static int parent_open(const struct untar *u, const char *path, const char **ret
                    failed == ELOOP || failed == ENOTDIR ? "a link or a file is in the way" : strerror(failed));
 }
 
-/* ---- entries -------------------------------------------------------------------------------------------------------- */
+/* ---- entries ---------------------------------------------------------------------------------------------------- */
 
 static int file_begin(struct untar *u, int parent, const char *base, const char *path, mode_t mode,
                       struct berth_err *err)
@@ -267,7 +267,7 @@ static int entry_make(struct untar *u, const char *name, const char *target, mod
     return rc;
 }
 
-/* ---- headers -------------------------------------------------------------------------------------------------------- */
+/* ---- headers ---------------------------------------------------------------------------------------------------- */
 
 /* Parses octal digits up to a space or NUL, or GNU's binary form. */
 static bool number_get(const char *field, size_t size, uint64_t *ret)
@@ -389,7 +389,7 @@ static int pax_take(struct untar *u, struct berth_err *err)
     return 0;
 }
 
-/* ---- content -------------------------------------------------------------------------------------------------------- */
+/* ---- content ---------------------------------------------------------------------------------------------------- */
 
 static int content_take(struct untar *u, const char *at, size_t len, struct berth_err *err)
 {

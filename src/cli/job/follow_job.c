@@ -65,7 +65,7 @@ struct following {
     int64_t think_ns;      /* when the first Ctrl-C cancels the job; 0: no Ctrl-C */
 };
 
-/* ---- logs ----------------------------------------------------------------------------------------------------------- */
+/* ---- logs ------------------------------------------------------------------------------------------------------- */
 
 static void bytes_print(struct following *f, const char *at, size_t len)
 {
@@ -233,7 +233,7 @@ static void tails_look(struct following *f, const json_t *status)
     }
 }
 
-/* ---- Ctrl-C --------------------------------------------------------------------------------------------------------- */
+/* ---- Ctrl-C ----------------------------------------------------------------------------------------------------- */
 
 static void catch_interrupts(void)
 {
@@ -281,7 +281,7 @@ static void interrupts_look(struct following *f)
     f->cancelled = object_do(f->api, &f->target, &act, NULL) != EXIT_UNREACHABLE;
 }
 
-/* ---- the job -------------------------------------------------------------------------------------------------------- */
+/* ---- the job ---------------------------------------------------------------------------------------------------- */
 
 static void following_init(struct following *f, struct api *a, const json_t *id, unsigned what)
 {

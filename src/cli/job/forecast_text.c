@@ -24,7 +24,7 @@ static json_int_t number(const json_t *object, const char *key)
 
 enum { GUESS_STEP_S = 60 }; /* estimates are rounded to minutes, and are never "now" */
 
-/* ---- short texts ---------------------------------------------------------------------------------------------------- */
+/* ---- short texts ------------------------------------------------------------------------------------------------ */
 
 bool when_seconds(const json_t *time, int64_t now_ns, int64_t *ret_s)
 {
@@ -195,7 +195,7 @@ const char *holder_text(const json_t *holder, char *buf, size_t size)
     return buf;
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------- */
+/* ---- printing --------------------------------------------------------------------------------------------------- */
 
 void sentence_print(const struct cli *cli, const char *fmt, ...)
 {

@@ -34,7 +34,7 @@ static const char *member(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 static bool is_over(const json_t *job)
 {
@@ -105,7 +105,7 @@ const json_t *jobs_standing(const json_t *queue, const char *id)
     return NULL;
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------- */
+/* ---- printing --------------------------------------------------------------------------------------------------- */
 
 /* "[####....]  52%" */
 static void progress_cell(struct table *table, size_t column, const json_t *job, bool bar)

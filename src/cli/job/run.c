@@ -24,7 +24,7 @@ static const struct option options[] = {
     DRY_RUN_ROW(run_values, dry_run),
 };
 
-/* ---- with a terminal ------------------------------------------------------------------------------------------------ */
+/* ---- with a terminal -------------------------------------------------------------------------------------------- */
 
 /* The job's main process waits up to one minute for the terminal session. It ends when the session's command ends, with
  * the command's exit code, or with 129 (hang-up) if that code is unknown. */
@@ -102,7 +102,7 @@ static int terminal_run(struct api *a, const struct run_values *v, const json_t 
     return rc;
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------------- */
+/* ---- the verb --------------------------------------------------------------------------------------------------- */
 
 static int values_check(const struct cli *cli, const struct run_values *v, const json_t *documents)
 {

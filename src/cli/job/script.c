@@ -16,7 +16,7 @@ extern char **environ;
 
 enum { WORDS_MAX = 64 };
 
-/* ---- words ---------------------------------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------------------------------ */
 
 int script_words(char *line, char **words, int words_max)
 {
@@ -48,7 +48,7 @@ int script_words(char *line, char **words, int words_max)
     }
 }
 
-/* ---- lines ---------------------------------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------------------------------ */
 
 /* The values of the options on a #BERTH line. */
 struct line_values {
@@ -129,7 +129,7 @@ static int line_read(struct reading *r, const char *line, size_t len)
     return rc;
 }
 
-/* ---- the document --------------------------------------------------------------------------------------------------- */
+/* ---- the document ----------------------------------------------------------------------------------------------- */
 
 /* Tasks cannot start other tasks. Every task runs the script, so this replacement of `srun` runs the command in each
  * task. */
@@ -295,7 +295,7 @@ int script_document(const struct cli *cli, const char *path, const char *const *
     return script_document_slurm(cli, path, NULL, arguments, arguments_len, list);
 }
 
-/* ---- environment ---------------------------------------------------------------------------------------------------- */
+/* ---- environment ------------------------------------------------------------------------------------------------ */
 
 /* Returns whether a variable belongs to one shell or login session and is useless elsewhere. */
 static bool is_private(const char *line)

@@ -322,7 +322,7 @@ int submission_make(const struct cli *cli, const struct submission_values *v, js
     return v->exports ? script_export(cli, v->exports, (const char *const *)environ, ret) : EXIT_OK;
 }
 
-/* ---- documents ------------------------------------------------------------------------------------------------------- */
+/* ---- documents -------------------------------------------------------------------------------------------------- */
 
 void submission_merge(json_t *to, const json_t *over)
 {
@@ -415,7 +415,7 @@ int submission_read(const struct cli *cli, const struct submission_values *v, co
     return EXIT_OK;
 }
 
-/* ---- sending --------------------------------------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
 
 /* Prints the id of one job, or all ids of a set of roles, and appends them to `ids`. */
 static void answer_tell(struct api *a, const json_t *document, const json_t *answer, const struct submission_act *act,

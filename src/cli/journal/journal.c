@@ -89,7 +89,7 @@ static int ls_run(struct cli *cli, const void *values, const struct operands *op
     return EXIT_OK;
 }
 
-/* ---- verify --------------------------------------------------------------------------------------------------------- */
+/* ---- verify ----------------------------------------------------------------------------------------------------- */
 
 struct verifying {
     struct cli *cli;

@@ -57,7 +57,7 @@ struct exporting {
     struct str line;
 };
 
-/* ---- CSV ------------------------------------------------------------------------------------------------------------ */
+/* ---- CSV -------------------------------------------------------------------------------------------------------- */
 
 /* Writes a field, quoted if necessary. */
 static void field(FILE *out, const char *text, const char *after)
@@ -88,7 +88,7 @@ static void value_field(FILE *out, const json_t *value, const char *after)
     free(text);
 }
 
-/* ---- jobs ----------------------------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------------------------- */
 
 static bool same_job(const void *ctx, uint32_t at, const void *id)
 {
@@ -199,7 +199,7 @@ static void jobs_write(struct exporting *e)
     }
 }
 
-/* ---- decisions ------------------------------------------------------------------------------------------------------ */
+/* ---- decisions -------------------------------------------------------------------------------------------------- */
 
 static void decisions_write(struct exporting *e, const struct store_record *record, const json_t *cycle)
 {
@@ -225,7 +225,7 @@ static void decisions_write(struct exporting *e, const struct store_record *reco
     }
 }
 
-/* ---- all forms ------------------------------------------------------------------------------------------------------ */
+/* ---- all forms -------------------------------------------------------------------------------------------------- */
 
 /* Returns nonzero after a failed write, which ends the reading. Saves errno, because the stream only remembers that an
  * error happened. */

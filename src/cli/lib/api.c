@@ -153,7 +153,7 @@ bool api_comes_back(const struct api_trouble *t)
     return t->code == EXIT_UNREACHABLE || t->status == 429 || t->status == 503;
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------ */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 double retry_wait(unsigned attempt, int rc, int status, uint64_t retry_after_s)
 {

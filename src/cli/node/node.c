@@ -16,7 +16,7 @@ static struct target node_target(const char *id)
     return (struct target){collection_find("node"), id};
 }
 
-/* ---- add ------------------------------------------------------------------------------------------------------------ */
+/* ---- add -------------------------------------------------------------------------------------------------------- */
 
 struct add_values {
     const char *file, *cpu, *memory, *zone, *rack, *arch, *expires;
@@ -208,7 +208,7 @@ const struct command node_add_command = {
     .run = add_run,
 };
 
-/* ---- capabilities and settings -------------------------------------------------------------------------------------- */
+/* ---- capabilities and settings ---------------------------------------------------------------------------------- */
 
 struct part {
     const char *name;        /* last part of the route */

@@ -108,7 +108,7 @@ static int wait_empty(struct api *a, const char *id)
     return rc;
 }
 
-/* ---- drain ---------------------------------------------------------------------------------------------------------- */
+/* ---- drain ------------------------------------------------------------------------------------------------------ */
 
 struct leave_values {
     bool wait, force, missing_ok, dry_run;
@@ -133,7 +133,7 @@ static int drain(struct api *a, const char *id, const struct leave_values *v)
     return rc;
 }
 
-/* ---- rm ------------------------------------------------------------------------------------------------------------- */
+/* ---- rm --------------------------------------------------------------------------------------------------------- */
 
 static const struct option rm_options[] = {
     OPTION_FLAG_ROW("wait", 'w', leave_values, wait, "Drain them first, and remove them when they are empty."),
@@ -166,7 +166,7 @@ static int remove_one(struct api *a, const char *id, const struct leave_values *
     return EXIT_OK;
 }
 
-/* ---- both ----------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------------------------- */
 
 typedef int leave(struct api *a, const char *id, const struct leave_values *v);
 struct leaving {

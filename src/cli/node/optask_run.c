@@ -19,7 +19,7 @@
 
 enum { LOOK_NS = 300000000, PATH_BYTES = 4096 };
 
-/* ---- files ----------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
 static void file_cleanup(FILE **file)
 {
@@ -81,7 +81,7 @@ static int ready_read(const struct cli *cli, const char *name, struct str *ret)
     return rc == EXIT_OK ? script_text(cli, path.at, ret) : rc;
 }
 
-/* ---- run ------------------------------------------------------------------------------------------------------------- */
+/* ---- run -------------------------------------------------------------------------------------------------------- */
 
 struct run_values {
     const char *file, *undo, *key, *timeout;
@@ -295,7 +295,7 @@ const struct command optask_run_command = {
     .run = run,
 };
 
-/* ---- waiting --------------------------------------------------------------------------------------------------------- */
+/* ---- waiting ---------------------------------------------------------------------------------------------------- */
 
 /* Prints a line for each node whose state has changed. */
 static void changes_tell(const struct cli *cli, json_t *nodes, json_t *told)

@@ -73,7 +73,7 @@ ACTION(node, disable, "disabled", SECTION_CLUSTER,
 ACTION(user, disable, "disabled", SECTION_PEOPLE, "Suspend users: their apps stop, their tokens are dead.");
 ACTION(user, enable, "enabled", SECTION_PEOPLE, "Bring disabled users back as they were.");
 
-/* ---- job hold ------------------------------------------------------------------------------------------------------ */
+/* ---- job hold --------------------------------------------------------------------------------------------------- */
 
 struct hold_values {
     bool stop, dry_run;

@@ -273,7 +273,7 @@ bool collection_filters(const struct collection *c, const char *filter)
     return word_in(c->filters, filter);
 }
 
-/* ---- targets ------------------------------------------------------------------------------------------------------- */
+/* ---- targets ---------------------------------------------------------------------------------------------------- */
 
 static int kind_unknown(const struct cli *cli, const char *word)
 {
@@ -327,7 +327,7 @@ int targets_parse(const struct cli *cli, const struct operands *operands, bool w
     return EXIT_OK;
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------------------- */
+/* ---- objects ---------------------------------------------------------------------------------------------------- */
 
 const json_t *value_at(const json_t *object, const char *path)
 {

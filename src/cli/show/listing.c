@@ -58,7 +58,7 @@ enum color state_color(const char *state)
     return COLOR_NONE;
 }
 
-/* ---- cells --------------------------------------------------------------------------------------------------------- */
+/* ---- cells ------------------------------------------------------------------------------------------------------ */
 
 static void scalar_add(struct str *to, const json_t *value)
 {
@@ -202,7 +202,7 @@ void column_text(const struct column *column, const json_t *object, int64_t now_
     }
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 void listing_init(struct listing *l, const struct cli *cli, const struct collection *collection, bool wide)
 {
@@ -314,7 +314,7 @@ void listing_print(struct listing *l)
     json_array_clear(l->rows);
 }
 
-/* ---- order --------------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------ */
 
 struct sort_item {
     json_t *object;

@@ -25,7 +25,7 @@ void manifests_done(struct manifests *m)
     vec_done(m);
 }
 
-/* ---- documents ------------------------------------------------------------------------------------------------------ */
+/* ---- documents -------------------------------------------------------------------------------------------------- */
 
 static int kind_missing(const json_t *document, const char *place, struct berth_err *err)
 {
@@ -135,7 +135,7 @@ int manifests_add(struct manifests *to, const json_t *document, const char *name
     return 0;
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
 static int file_read(const char *path, struct manifests *to, struct berth_err *err)
 {
@@ -199,7 +199,7 @@ int manifests_read(const char *path, struct manifests *to, struct berth_err *err
     return file_read(path, to, err);
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------ */
 
 void manifests_sort(struct manifests *m)
 {

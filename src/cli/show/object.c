@@ -146,7 +146,7 @@ int object_do(struct api *a, const struct target *target, const struct object_ac
     return EXIT_OK;
 }
 
-/* ---- KEY=VALUE ----------------------------------------------------------------------------------------------------- */
+/* ---- KEY=VALUE -------------------------------------------------------------------------------------------------- */
 
 static int pair_value(const struct cli *cli, const char *word, const char *text, json_t **ret)
 {

@@ -107,7 +107,7 @@ static bool is_active(const json_t *instance)
     return state && strcmp(state, "ended") != 0 && strcmp(state, "reserved") != 0;
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 static void pods_rows(const json_t *instances, const json_t *asked, struct rows *rows)
 {
@@ -177,7 +177,7 @@ static int rows_order(const void *a, const void *b, void *ctx)
     return strcmp(x->name, y->name);
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------- */
+/* ---- printing --------------------------------------------------------------------------------------------------- */
 
 static void amount_cell(struct table *table, size_t column, size_t resource, int64_t amount)
 {

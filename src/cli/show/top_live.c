@@ -67,7 +67,7 @@ static int picture_get(struct api *a, struct picture *p)
     return rc;
 }
 
-/* ---- drawing -------------------------------------------------------------------------------------------------------- */
+/* ---- drawing ---------------------------------------------------------------------------------------------------- */
 
 static void amount_add(struct str *to, const char *resource, double amount)
 {
@@ -266,7 +266,7 @@ static void draw(struct view *v, const struct api *a, const struct picture *p, s
     queue_draw(v, to, p, left > own ? left - own : 1);
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------------------- */
+/* ---- the loop --------------------------------------------------------------------------------------------------- */
 
 static void key_take(struct view *v, int key)
 {

@@ -63,7 +63,8 @@ static void end_told(struct stream *s, const char *code)
     } rows[] = {
         {"compacted",       EXIT_FAILED,  "the server has forgotten what lies between; watch again"},
         {"unauthenticated", EXIT_REFUSED, "the token has expired or was revoked"                   },
-        {NULL,              EXIT_OK,      ""                                                       }, /* slow, stopping */
+ /* slow, stopping */
+        {NULL,              EXIT_OK,      ""                                                       },
     };
     size_t i = 0;
 
@@ -206,7 +207,7 @@ static int stream_start(struct stream *s, const struct follow *f, const char *pl
     return EXIT_OK;
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------ */
+/* ---- printing --------------------------------------------------------------------------------------------------- */
 
 static bool text_is(const json_t *object, const char *path, const char *want)
 {

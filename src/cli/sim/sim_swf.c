@@ -60,7 +60,7 @@ struct swf_run {
     size_t parts_len;
 };
 
-/* ---- one part --------------------------------------------------------------------------------------------------------- */
+/* ---- one part --------------------------------------------------------------------------------------------------- */
 
 static void print_waits(const struct swf_run *r, const struct sim_trace *t, const struct sim_outcomes *o)
 {
@@ -142,7 +142,7 @@ static int part_run(struct swf_run *r, size_t from, size_t len, struct berth_err
     return 0;
 }
 
-/* ---- all parts ---------------------------------------------------------------------------------------------------------- */
+/* ---- all parts -------------------------------------------------------------------------------------------------- */
 
 static int parts_run(struct swf_run *r, const start_list *starts, struct berth_err *err)
 {

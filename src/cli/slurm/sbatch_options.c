@@ -63,7 +63,7 @@ const struct option slurm_options[SLURM_OPTIONS] = {
 #undef TEXT
 #undef FLAG
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 int slurm_option(char *const *words, int len, struct slurm_values *values, int *ret_taken, struct berth_err *err)
 {

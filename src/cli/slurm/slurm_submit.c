@@ -12,7 +12,7 @@
 #include "cli/slurm/sbatch.h"
 #include "wire/text/document.h"
 
-/* ---- sbatch --------------------------------------------------------------------------------------------------------- */
+/* ---- sbatch ----------------------------------------------------------------------------------------------------- */
 
 /* Builds a document from options and a command instead of a script. */
 static int slurm_document(const struct cli *cli, const struct slurm_values *v, const char *const *command, size_t len,
@@ -81,7 +81,7 @@ const struct command sbatch_command = {
     .run = sbatch_run,
 };
 
-/* ---- srun ----------------------------------------------------------------------------------------------------------- */
+/* ---- srun ------------------------------------------------------------------------------------------------------- */
 
 static int srun_run(struct cli *cli, const void *values, const struct operands *operands)
 {

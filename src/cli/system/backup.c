@@ -25,7 +25,7 @@ struct backup_values {
         OPTION_TEXT_ROW("key-file", 0, backup_values, source.key_file, "FILE",                                         \
                         "The key that seals it instead: 64 hexadecimal digits.")
 
-/* ---- backup --------------------------------------------------------------------------------------------------------- */
+/* ---- backup ----------------------------------------------------------------------------------------------------- */
 
 static const struct option backup_options[] = {
     OPTION_TEXT_ROW("data", 0, backup_values, data, "DIR",
@@ -156,7 +156,7 @@ const struct command backup_command = {
     .run = backup_run,
 };
 
-/* ---- restore -------------------------------------------------------------------------------------------------------- */
+/* ---- restore ---------------------------------------------------------------------------------------------------- */
 
 static const struct option restore_options[] = {
     OPTION_TEXT_ROW("data", 0, backup_values, data, "DIR", "The new daemon's folder, which is empty or not there."),

@@ -26,7 +26,7 @@ static void fd_cleanup(int *fd)
         (void)close(*fd);
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
 /* Rejects a secret file that other users may read. */
 static int secret_open(const struct cli *cli, const char *path, int *ret_fd)
@@ -103,7 +103,7 @@ static int key_read(const struct cli *cli, const char *path, struct backup_key *
     return EXIT_OK;
 }
 
-/* ---- the terminal --------------------------------------------------------------------------------------------------- */
+/* ---- the terminal ----------------------------------------------------------------------------------------------- */
 
 static int phrase_ask(const struct cli *cli, const char *question, struct phrase *ret)
 {
@@ -142,7 +142,7 @@ static int phrase_get(const struct cli *cli, const struct backup_key_source *sou
     return rc;
 }
 
-/* ---- both ----------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------------------------- */
 
 static int source_check(const struct cli *cli, const struct backup_key_source *source)
 {

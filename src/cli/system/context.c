@@ -118,7 +118,7 @@ void contexts_remove(struct contexts *c, const char *name)
     c->len--;
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------------------ */
+/* ---- the file --------------------------------------------------------------------------------------------------- */
 
 static int context_key_set(struct context *c, const char *key, const json_t *value, struct berth_err *err)
 {

@@ -67,7 +67,7 @@ static json_t *context_json(const struct context *c, bool current)
                      c->server, "token_file", c->token_file, "ca", c->ca, "pin", c->pin, "token", c->token != NULL);
 }
 
-/* ---- ls and show ---------------------------------------------------------------------------------------------------- */
+/* ---- ls and show ------------------------------------------------------------------------------------------------ */
 
 static void contexts_table(const struct cli *cli, const struct book *b)
 {
@@ -161,7 +161,7 @@ const struct command context_show_command = {
     .run = show_run,
 };
 
-/* ---- use and rm ----------------------------------------------------------------------------------------------------- */
+/* ---- use and rm ------------------------------------------------------------------------------------------------- */
 
 static int use_run(struct cli *cli, const void *values, const struct operands *operands)
 {
@@ -225,7 +225,7 @@ const struct command context_rm_command = {
     .run = rm_run,
 };
 
-/* ---- add ------------------------------------------------------------------------------------------------------------ */
+/* ---- add -------------------------------------------------------------------------------------------------------- */
 
 struct add_values {
     bool keep_token, no_use;

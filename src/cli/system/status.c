@@ -85,7 +85,7 @@ static json_t *states_count(const json_t *items)
     return counts;
 }
 
-/* ---- capacity ------------------------------------------------------------------------------------------------------- */
+/* ---- capacity --------------------------------------------------------------------------------------------------- */
 
 static int64_t amount_of(const json_t *object, const char *path, const char *resource)
 {
@@ -163,7 +163,7 @@ static void usage_print(const struct cli *cli, const char *resource, const struc
             total.text);
 }
 
-/* ---- text ----------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------- */
 
 static void heading(const struct cli *cli, const char *text)
 {

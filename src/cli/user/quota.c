@@ -26,7 +26,7 @@ static int target_parse(const struct cli *cli, const char *word, struct target *
     return EXIT_OK;
 }
 
-/* ---- show ----------------------------------------------------------------------------------------------------------- */
+/* ---- show ------------------------------------------------------------------------------------------------------- */
 
 enum { OF, RESOURCE, HELD, ASKED, LIMIT, GUARANTEED, ADMITTED, HOURS, COLUMNS_LEN };
 
@@ -144,7 +144,7 @@ const struct command quota_show_command = {
     .run = show_run,
 };
 
-/* ---- set ------------------------------------------------------------------------------------------------------------ */
+/* ---- set -------------------------------------------------------------------------------------------------------- */
 
 /* RESOURCE=AMOUNT is short for limits.RESOURCE=AMOUNT. */
 static int pair_add(const struct cli *cli, const char *word, json_t *quota)

@@ -6,7 +6,7 @@
 #include "wire/doc/objects.h"
 #include "wire/doc/queue_doc.h"
 
-/* ---- the OpTask ----------------------------------------------------------------------------------------------------- */
+/* ---- the OpTask ------------------------------------------------------------------------------------------------- */
 
 static int script_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
@@ -125,7 +125,7 @@ int optask_doc_read(const json_t *doc, struct arena *arena, struct optask_doc *r
     return rc;
 }
 
-/* ---- on one node ---------------------------------------------------------------------------------------------------- */
+/* ---- on one node ------------------------------------------------------------------------------------------------ */
 
 static int exit_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {

@@ -27,7 +27,7 @@ int queue_names_read(struct reader *r, const struct key *key, const json_t *valu
     return texts_read(r, key, value, object);
 }
 
-/* ---- queues ------------------------------------------------------------------------------------------------------- */
+/* ---- queues ----------------------------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct queue_doc, field)
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)
@@ -70,7 +70,7 @@ int queue_doc_read(const json_t *doc, struct arena *arena, struct queue_doc *ret
     return 0;
 }
 
-/* ---- policies ------------------------------------------------------------------------------------------------------ */
+/* ---- policies --------------------------------------------------------------------------------------------------- */
 
 static int weights_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {

@@ -61,7 +61,7 @@ static int shares_read(struct reader *r, const struct key *key, const json_t *va
     return 0;
 }
 
-/* ---- totals ------------------------------------------------------------------------------------------------------- */
+/* ---- totals ----------------------------------------------------------------------------------------------------- */
 
 int64_t quota_hour(const char *resource)
 {
@@ -146,7 +146,7 @@ static int totals_read(struct reader *r, const struct key *key, const json_t *va
     return 0;
 }
 
-/* ---- the quota ---------------------------------------------------------------------------------------------------- */
+/* ---- the quota -------------------------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct quota_doc, field)
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)
@@ -182,7 +182,7 @@ const char *quota_amount_text(const char *resource, int64_t amount, struct arena
     return arena_fmt(arena, "%s %s", quantity_print(as, amount, buf), resource);
 }
 
-/* ---- groups ------------------------------------------------------------------------------------------------------- */
+/* ---- groups ----------------------------------------------------------------------------------------------------- */
 
 static int level_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {

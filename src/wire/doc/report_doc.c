@@ -230,7 +230,7 @@ static int items_read(struct reader *r, const struct key *key, const json_t *val
     return 0;
 }
 
-/* ---- the machine --------------------------------------------------------------------------------------------------- */
+/* ---- the machine ------------------------------------------------------------------------------------------------ */
 
 static const struct key condition_rows[] = {
     KEY("type", "text", "one word; must be given", line_read, .at = offsetof(struct node_condition, type)),

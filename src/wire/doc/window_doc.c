@@ -4,7 +4,7 @@
 #include "wire/doc/objects.h"
 #include "wire/doc/queue_doc.h"
 
-/* ---- windows ------------------------------------------------------------------------------------------------------ */
+/* ---- windows ---------------------------------------------------------------------------------------------------- */
 
 struct window_entry {
     struct window_doc doc;
@@ -76,7 +76,7 @@ int window_doc_read(const json_t *doc, struct arena *arena, struct window_doc *r
     return rc;
 }
 
-/* ---- domains ------------------------------------------------------------------------------------------------------ */
+/* ---- domains ---------------------------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct domain_doc, field)
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)

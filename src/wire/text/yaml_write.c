@@ -147,7 +147,7 @@ static void literal_write(struct str *to, const char *text, size_t len, size_t i
     }
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------- */
+/* ---- values ----------------------------------------------------------------------------------------------------- */
 
 /* Prints the fewest digits that parse to the same number, always with a fraction. */
 static void real_write(struct str *to, double x)
