@@ -35,7 +35,7 @@ static const struct option options[] = {
     OPTION_TEXT_ROW("to", 0, export_values, to, "WHEN", "Up to this record or moment."),
 };
 
-/* What the journal has told of a job so far. */
+/* The data of one job read from the journal so far. */
 struct job_row {
     uint64_t id;
     json_t *doc;       /* its last document; NULL: only its usage is known */
