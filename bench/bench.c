@@ -1,4 +1,4 @@
-/* bench.c - `berth bench`: every goal and every curve of suite.c, measured on this machine. */
+/* bench.c - `berth bench`: measures every goal and every curve of bench/plan/suite.c on this machine. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -97,7 +97,7 @@ static struct shown show_measure(enum bench_measure measure, double value)
     return (struct shown){""};
 }
 
-/* The least of each case, because noise only adds. */
+/* Uses the minimum of each case, because noise only adds time. */
 static double growth(const struct bench *b, size_t i)
 {
     return b->results[i].all.min / b->results[i - 1].all.min;
@@ -113,7 +113,7 @@ static bool growth_met(const struct bench *b, size_t i)
     return growth(b, i) <= BENCH_GROWTH_MOST * BENCH_GROWTH_NOISE;
 }
 
-/* A search that opens less than half of the blocks leaves out most of the work. */
+/* Returns whether the search opened less than half of the blocks, and so skipped most of the work. */
 static bool skips(const struct bench_result *r)
 {
     return blocks_each(r) * 2 < (double)r->stats.blocks;

@@ -1,8 +1,9 @@
-/* cache_bench.c - what a Kubernetes cluster costs as Berth's model: memory and time to take it in, and a plan of it.
+/* cache_bench.c - the cost of holding a Kubernetes cluster in Berth's cache: memory, time to read it, and a plan.
  *
  *     cache_bench [NODES [PODS]]      5000 nodes and 50000 bound pods
  *
- * Times are of the processor. Pods are as the API server sends them, some four kilobytes each, a third of it managedFields; 1000 deployments of 10 labels' worth.
+ * Times are CPU time. Pods are like those of an API server: about four kilobytes each, a third of that managedFields;
+ * 1000 deployments with 10 labels each.
  */
 #include <malloc.h>
 #include <stdio.h>

@@ -1,10 +1,12 @@
-/* kube_journal_bench.c - what berth-kube's journal costs: pods that come, are placed, bound and end, with and without one.
+/* kube_journal_bench.c - the cost of berth-kube's journal: pods that arrive, are placed, bound and end, with and
+ * without a journal.
  *
- *     kube_journal_bench [NODES [PODS [FOLDER [HELD]]]]      1000 nodes, 50000 pods, in rounds of 500; a new folder under FOLDER, /tmp if not given
+ *     kube_journal_bench [NODES [PODS [FOLDER [HELD]]]]
  *
- * HELD pods are bound before it begins (none if not given): how long a base of them takes on the loop is told, too.
+ * Defaults: 1000 nodes, 50000 pods in rounds of 500, a new folder under /tmp, no HELD pods. HELD pods are bound before
+ * the measurement; the time to write a base record of them on the event loop is printed, too.
  *
- * Times are of the processor, of all threads together. Nothing of the network is in it: see tests/kube/bench.py for the whole.
+ * Times are CPU time of all threads. The network is not included: see tests/kube/bench.py for the whole.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +59,7 @@ static void node_put(struct project *p, struct str *to, unsigned i)
         &(struct kube_object){.namespace = "", .name = name, .uid = name, .raw = proto_reader(str_text(to), to->len)});
 }
 
-/* Some three kilobytes, of which a few hundred bytes are kept. */
+/* Adds a pod of about three kilobytes, of which a few hundred bytes are kept. */
 static void pod_put(struct project *p, struct str *to, unsigned i, const char *node, const char *phase)
 {
     static const char junk[1500];
@@ -104,8 +106,8 @@ static void pod_put(struct project *p, struct str *to, unsigned i, const char *n
 }
 
 struct bench {
-    struct kube_journal *journal; /* NULL: without */
-    double base;                  /* seconds of the last one */
+    struct kube_journal *journal; /* NULL: no journal */
+    double base;                  /* duration of the last base record, in seconds */
 };
 
 static void on_input(void *ctx, const struct project_input *in)
@@ -139,7 +141,7 @@ static void round_plan(struct bench *b, struct project *p, const struct kube_pol
     plan_policy_done(&policy);
 }
 
-/* Seconds of the processor. */
+/* Returns CPU seconds. */
 static double run(unsigned nodes, unsigned pods, unsigned held, const char *folder, struct kube_journal_stats *ret,
                   double *ret_base)
 {

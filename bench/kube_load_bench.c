@@ -1,12 +1,12 @@
-/* kube_load_bench.c - requests to a Kubernetes API server as fast as a plain client can post them, or at a given rate.
+/* kube_load_bench.c - sends requests to a Kubernetes API server as fast as possible, or at a given rate.
  *
- *   kube_load_bench URL CA_FILE TOKEN CONNECTIONS PER_SECOND [TIMES_FILE] <REQUESTS
+ *     kube_load_bench URL CA_FILE TOKEN CONNECTIONS PER_SECOND [TIMES_FILE] <REQUESTS
  *
- * A request is a line: method, path, and the JSON body to the end of the line. They are begun in order, each on a connection
- * that is free; PER_SECOND 0 is no limit. Prints what it took as JSON. TIMES_FILE gets a line per request, in order: when it
- * was begun and when its answer was there, in nanoseconds of the monotonic clock. Ends with 1 where a request failed.
+ * Each request is a line: method, path, and the JSON body to the end of the line. Requests are sent in order, each on a
+ * free connection; PER_SECOND 0 is no limit. Prints the results as JSON. TIMES_FILE gets a line for each request, in
+ * order: start and end in nanoseconds of the monotonic clock. Exits with 1 if a request failed.
  *
- * tests/kube/bench.py makes pods and nodes with it, and measures by it how many bindings an API server takes.
+ * tests/kube/bench.py creates pods and nodes with this program, and measures how many bindings an API server handles.
  */
 #include <curl/curl.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 
 #define NS_PER_S 1000000000LL
 #define CONNECTIONS_MAX 256
-#define ANSWER_KEPT 300 /* bytes of an answer, to be shown where it is a refusal */
+#define ANSWER_KEPT 300 /* bytes of an error answer kept for the message */
 
 struct request {
     char *method, *path, *body;
@@ -39,13 +39,13 @@ struct load {
     const char *url;
     struct request *requests;
     size_t requests_len, next, done, failed;
-    int64_t pause_ns; /* between beginnings */
+    int64_t pause_ns; /* between the starts of two requests */
     struct slot slots[CONNECTIONS_MAX];
     size_t slots_len;
     CURLM *multi;
     int epoll;
-    int64_t timer_ns; /* when libcurl wants to be called */
-    char *text;       /* all of the input */
+    int64_t timer_ns; /* when libcurl's timer expires */
+    char *text;       /* the whole input */
 };
 
 static int64_t now_ns(void)
@@ -84,7 +84,7 @@ static char *read_all(FILE *file)
     return text;
 }
 
-/* The requests point into the text, whose blanks and line ends become NULs. */
+/* Parses the requests, which point into the text; its separators become NULs. */
 static void requests_read(struct load *load)
 {
     size_t room = 0;
@@ -129,7 +129,7 @@ static void slots_open(struct load *load, const char *ca, const struct curl_slis
         if (slot->easy == NULL)
             die("libcurl cannot begin");
         curl_easy_setopt(slot->easy, CURLOPT_CAINFO, ca);
-        /* Else GnuTLS reads all of the system's at each connection: 28 ms of it. */
+        /* Otherwise GnuTLS reads all system certificates for each connection, which takes 28 ms. */
         curl_easy_setopt(slot->easy, CURLOPT_CAPATH, NULL);
         curl_easy_setopt(slot->easy, CURLOPT_HTTPHEADER, headers);
         curl_easy_setopt(slot->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
@@ -175,7 +175,7 @@ static void slot_end(struct load *load, CURL *easy, CURLcode result)
     slot->request = NULL;
 }
 
-/* Begins what is due on what is free; returns milliseconds until the next is. */
+/* Starts all due requests on free connections; returns the milliseconds until the next one is due. */
 static int begin_due(struct load *load, int64_t start_ns)
 {
     for (size_t i = 0; i < load->slots_len && load->next < load->requests_len; i++) {
@@ -216,7 +216,7 @@ static int set_timer(CURLM *multi, long ms, void *ctx)
     return 0;
 }
 
-/* Lets libcurl do what it can, and takes what has ended. */
+/* Lets libcurl make progress, and collects finished requests. */
 static void advance(struct load *load, curl_socket_t fd, int mask)
 {
     int left = 0;

@@ -1,6 +1,6 @@
-/* agent.c - `berth bench agent`: a node of its own, measured from outside, with the goals beside the numbers.
+/* agent.c - `berth bench agent`: measures a separate node from outside, and prints the results beside the goals.
  *
- * A child measures and its parent clears up, so that nothing is left running however the measuring ends.
+ * A child process measures, and its parent cleans up, so that nothing keeps running however the measurement ends.
  */
 #include "bench/agent/agent.h"
 
@@ -70,7 +70,7 @@ static int parts_run(struct bench_agent *b, unsigned chosen)
     return EXIT_OK;
 }
 
-/* In the child. */
+/* Runs in the child process. */
 static _Noreturn void measure(struct bench_agent *b, const struct bench_agent_values *v, const sigset_t *mask)
 {
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
@@ -84,7 +84,7 @@ static _Noreturn void measure(struct bench_agent *b, const struct bench_agent_va
     _exit(rc);
 }
 
-/* Waits for the child; a signal that would end us ends it instead. */
+/* Waits for the child; signals that would end this process end the child instead. */
 static int child_wait(pid_t child, const sigset_t *signals)
 {
     for (;;) {
@@ -97,7 +97,8 @@ static int child_wait(pid_t child, const sigset_t *signals)
     }
 }
 
-/* Shims end when what they watch has ended, and write a last word into the folder. */
+/* Removes the folder. A shim writes a last record into the folder after its instance has ended, so removal may need
+ * several attempts. */
 static void folder_clear(const char *folder)
 {
     for (int i = 0; i < FOLDER_ROUNDS && access(folder, F_OK) == 0; i++) {

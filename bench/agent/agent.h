@@ -1,10 +1,10 @@
-/* agent.h - what the parts of `berth bench agent` share: a berthd and a berth-agent of their own on this machine.
+/* agent.h - shared by the parts of `berth bench agent`: starts a separate berthd and berth-agent on this machine.
  *
- * Each part starts both in a temporary folder, with a cgroup of its own, and measures from outside: through the API, and by
- * what the kernel counts of the processes. Instances are real processes.
+ * Each part starts both in a temporary folder with a separate cgroup, and measures from outside: through the API, and
+ * with the kernel's statistics of the processes. Instances are real processes.
  *
- *     agent.c          the verb, the table of parts, cleaning up
- *     run.c      the agent: start it, ask the kernel about it, stop it
+ *     agent.c    the verb, the table of parts, cleaning up
+ *     run.c      the agent: start it, read its kernel statistics, stop it
  *     jobs.c     latency and throughput
  *     idle.c     an idle agent, and one with many instances
  *
@@ -17,33 +17,33 @@
 enum bench_size { SIZE_QUICK, SIZE_USUAL, SIZE_FULL, SIZES };
 
 struct bench_agent {
-    struct bench_daemon daemon; /* rows are its */
+    struct bench_daemon daemon; /* holds the result rows */
     const char *program;        /* berth-agent */
-    char group[64];             /* of cgroups, for all parts */
+    char group[64];             /* cgroup name, for all parts */
     enum bench_size size;
 };
 
-/* One daemon, and the only node it has. */
+/* A daemon and its only node. */
 struct bench_node {
     struct bench_run run;
     pid_t pid; /* of the agent */
     struct str state;
 };
 
-/* Starts both; the node is ready. The folders are FOLDER/name and FOLDER/name-agent. */
+/* Starts both and waits until the node is ready. The folders are FOLDER/name and FOLDER/name-agent. */
 int bench_node_start(const struct bench_agent *b, const char *name, struct bench_node *ret, struct berth_err *err);
-/* Ends both, by force; instances stay, for bench_group_clear. All zero is fine. */
+/* Kills both; instances keep running until bench_group_clear. Accepts a zeroed struct. */
 void bench_node_stop(struct bench_node *n);
-/* Processor time of the agent since it began, in seconds: its own, and its children's that have ended. */
+/* Returns the agent's CPU time since its start in seconds, including its ended children. */
 double bench_node_cpu_s(const struct bench_node *n);
 
 struct bench_memory {
     double rss_bytes, pss_bytes, private_bytes;
 };
-/* All zero: cannot be read. */
+/* Returns zeroes if the values cannot be read. */
 struct bench_memory bench_node_memory(const struct bench_node *n);
 
-/* Kills what is in the cgroups of that name, in every hierarchy, and removes them. */
+/* Kills all processes in the cgroups of that name in every hierarchy, and removes the cgroups. */
 void bench_group_clear(const char *group);
 
 static inline void bench_node_cleanup(struct bench_node *n)

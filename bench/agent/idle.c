@@ -1,4 +1,4 @@
-/* idle.c - what an agent takes that has nothing to do, and one that has a thousand instances. */
+/* idle.c - CPU time and memory of an idle agent, and of an agent with a thousand instances. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "wire/text/document.h"
 
 #define MEMORY_GOAL (10.0 * 1000 * 1000)
-#define CPU_S_GOAL 0.005 /* of each second: half a percent of a core */
+#define CPU_S_GOAL 0.005 /* per second: half a percent of a core */
 #define INSTANCES_GOAL 1000
 #define PATIENCE_NS (600 * SECOND_NS)
 
@@ -27,7 +27,7 @@ static void memory_rows(struct bench_agent *b, const struct bench_node *n, const
                   "%s: the same, its own alone", what);
 }
 
-/* Watches it for so long. */
+/* Measures the CPU time during `seconds`. */
 static void cpu_row(struct bench_agent *b, const struct bench_node *n, unsigned seconds, const char *what, bool goal)
 {
     double before_s = bench_node_cpu_s(n);
@@ -51,13 +51,13 @@ int bench_agent_idle(struct bench_agent *b, struct berth_err *err)
 
     if (rc < 0)
         return rc;
-    (void)sleep(3); /* it has only just started */
+    (void)sleep(3); /* the start-up is not measured */
     cpu_row(b, &n, seconds[b->size], "idle", true);
     memory_rows(b, &n, "idle", MEMORY_GOAL);
     return 0;
 }
 
-/* ---- many ---------------------------------------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------------------------- */
 
 static int count_running(const struct bench_node *n, size_t *ret, struct berth_err *err)
 {
@@ -95,7 +95,7 @@ static int start_many(const struct bench_node *n, size_t wanted, size_t *ret, st
     return rc;
 }
 
-/* The document that goes to the agent at each change, and a list as people ask for it. */
+/* The time of the document sent to the agent on each change, and of a list of instances. */
 static int answers_rows(struct bench_agent *b, const struct bench_node *n, struct berth_err *err)
 {
     json_t *config = bench_run_ask(&n->run, "GET", "/v1/nodes/bench/config", NULL, 200, err);

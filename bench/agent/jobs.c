@@ -1,4 +1,4 @@
-/* jobs.c - how soon a job runs, and how many short ones are done in a second. */
+/* jobs.c - latency from submission to the start of a job, and the throughput of short jobs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #define PATIENCE_NS (300 * SECOND_NS)
 
 #define SMALL "\"resources\":{\"cpu\":\"1m\",\"memory\":\"1Mi\"}"
-/* It says when it was started, on the clock that we read before we asked. */
+/* The job prints its start time, by the same clock that is read before the submission. */
 #define JOB_CLOCK "{\"name\":\"clock\",\"command\":[\"/bin/date\",\"+%s%N\"]," SMALL "}"
 #define JOB_TRUE "{\"name\":\"true\",\"command\":[\"/bin/true\"]," SMALL "}"
 
@@ -29,9 +29,9 @@ static int64_t wall_ns(void)
     return now.tv_sec * SECOND_NS + now.tv_nsec;
 }
 
-/* ---- from a submission to exec ------------------------------------------------------------------------------------- */
+/* ---- from a submission to exec ---------------------------------------------------------------------------------- */
 
-/* The only instance of a job that has ended well; 0 and err->code 0: it is not over yet. */
+/* Returns the only instance of a job that succeeded; 0 with err->code 0: the job has not ended yet. */
 static uint64_t instance_ended(const struct bench_node *n, json_int_t job, struct berth_err *err)
 {
     char path[80];
@@ -50,7 +50,7 @@ static uint64_t instance_ended(const struct bench_node *n, json_int_t job, struc
     return id;
 }
 
-/* What it wrote; 0: nothing yet. */
+/* Returns the start time that the job printed; 0: nothing yet. */
 static int64_t clock_read(const struct bench_node *n, uint64_t instance)
 {
     CLEANUP(str) struct str path = {0};
@@ -76,7 +76,7 @@ static int sample(const struct bench_node *n, int64_t *ret_ns, struct berth_err 
     json_int_t job = json_integer_value(json_object_get(answer, "id"));
     json_decref(answer);
     while (!instance && cli_clock_ns() < end_ns) {
-        (void)usleep(20 * 1000); /* it is not measured; more often would only be in the way */
+        (void)usleep(20 * 1000); /* not part of the measurement; more frequent polls would disturb it */
         instance = instance_ended(n, job, err);
         if (!instance && err->code)
             return -err->code;
@@ -114,13 +114,13 @@ int bench_agent_latency(struct bench_agent *b, struct berth_err *err)
     return 0;
 }
 
-/* ---- short jobs ---------------------------------------------------------------------------------------------------- */
+/* ---- short jobs ------------------------------------------------------------------------------------------------- */
 
 struct submitting {
     struct str request;
     size_t left;
-    json_int_t last; /* id given out */
-    int other;       /* a status that was not expected; 0: none */
+    json_int_t last; /* last job number assigned */
+    int other;       /* an unexpected status; 0: none */
     char said[200];
 };
 
@@ -170,7 +170,7 @@ static int submit(const struct bench_node *n, size_t jobs, json_int_t *ret_last,
     return rc == 0 && s.other ? err_set(err, EPROTO, "a job is answered with %d: %s", s.other, s.said) : rc;
 }
 
-/* How many jobs have ended well; one that has failed is an error. */
+/* Counts the succeeded jobs; a failed job is an error. */
 static int count_ended(const struct bench_node *n, size_t *ret, struct berth_err *err)
 {
     CLEANUP(json) json_t *items = bench_run_list(&n->run, "jobs", err);
@@ -188,7 +188,7 @@ static int count_ended(const struct bench_node *n, size_t *ret, struct berth_err
     return failed ? err_set(err, EIO, "%zu jobs have failed", failed) : 0;
 }
 
-/* Asks after the last one alone until that is over: a list of all of them keeps the daemon busy. */
+/* Polls only the last job until it has ended, because listing all jobs would load the daemon. */
 static int wait_ended(const struct bench_node *n, size_t jobs, json_int_t last, struct berth_err *err)
 {
     int64_t end_ns = cli_clock_ns() + PATIENCE_NS;
@@ -209,7 +209,7 @@ static int wait_ended(const struct bench_node *n, size_t jobs, json_int_t last, 
 }
 
 struct rounds {
-    size_t rounds, jobs; /* of each */
+    size_t rounds, jobs; /* jobs per round */
     double per_s[ROUNDS_MAX], submit_s[ROUNDS_MAX];
 };
 
@@ -231,7 +231,7 @@ static int rounds_run(const struct bench_node *n, struct rounds *r, struct berth
 
 static void rates_add(struct bench_agent *b, struct rounds *r)
 {
-    double median = bench_median(r->per_s, r->rounds); /* in order from here on */
+    double median = bench_median(r->per_s, r->rounds); /* sorts the rates */
 
     bench_row_add(&b->daemon,
                   (struct bench_row){

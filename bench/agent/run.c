@@ -1,4 +1,4 @@
-/* run.c - a berth-agent of one's own: make it a node, start it, ask the kernel about it, end it. */
+/* run.c - a separate berth-agent: creates its node, starts it, reads its kernel statistics, ends it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +29,9 @@ static void fclose_cleanup(FILE **f)
         (void)fclose(*f);
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------ */
+/* ---- starting --------------------------------------------------------------------------------------------------- */
 
-/* Its output goes to `out`, or with its log into a file where that is -1. */
+/* Starts a program with its standard output in `out`, or, if that is -1, in the log file. */
 static pid_t spawn(const char *program, const char *const *words, int out, const char *log)
 {
     pid_t pid = fork();
@@ -39,14 +39,14 @@ static pid_t spawn(const char *program, const char *const *words, int out, const
     if (pid != 0)
         return pid;
     CLEANUP(close) int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    /* Whoever ends the benchmark ends its agent, too. */
+    /* The agent dies with the benchmark. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (log_fd >= 0 && dup2(out < 0 ? log_fd : out, STDOUT_FILENO) >= 0 && dup2(log_fd, STDERR_FILENO) >= 0)
         (void)execv(program, (char *const *)words);
     _exit(127);
 }
 
-/* The log says why. */
+/* Takes the reason from the log. */
 static int agent_failed(const char *what, const char *log, struct berth_err *err)
 {
     CLEANUP(fclose) FILE *f = fopen(log, "re");
@@ -58,7 +58,7 @@ static int agent_failed(const char *what, const char *log, struct berth_err *err
     return err_set(err, EIO, "berth-agent %s: %.300s", what, last);
 }
 
-/* Runs the line that the daemon gave, with the program and the folder of here. */
+/* Runs the join command that the daemon printed, with the local program and folder. */
 static int join(const struct bench_agent *b, const struct bench_node *n, const char *log, struct berth_err *err)
 {
     const char *words[WORDS_MAX + 3];
@@ -137,9 +137,9 @@ void bench_node_stop(struct bench_node *n)
     *n = (struct bench_node){0};
 }
 
-/* ---- what the kernel says ------------------------------------------------------------------------------------------ */
+/* ---- kernel statistics ------------------------------------------------------------------------------------------ */
 
-/* Of children that have been waited for; the kernel counts these in ticks of 10 ms, and only in sum are they right. */
+/* CPU time of children that were waited for. The kernel counts in ticks of 10 ms, which are accurate only in sum. */
 static double children_cpu_s(pid_t pid)
 {
     char path[64], text[1024];
@@ -179,7 +179,7 @@ struct bench_memory bench_node_memory(const struct bench_node *n)
     return m;
 }
 
-/* ---- clearing up --------------------------------------------------------------------------------------------------- */
+/* ---- clearing up ------------------------------------------------------------------------------------------------ */
 
 static int group_end(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -196,11 +196,11 @@ static int group_end(const char *path, const struct stat *st, int type, struct F
         if (pid > 1)
             (void)kill(pid, SIGKILL);
     }
-    (void)rmdir(path); /* as soon as all in it are gone */
+    (void)rmdir(path); /* succeeds once all processes in it have ended */
     return 0;
 }
 
-/* False: nothing of that name is left there. */
+/* Returns false if nothing of that name is left in the hierarchy. */
 static bool group_clear_one(const char *hierarchy, const char *group)
 {
     CLEANUP(str) struct str path = {0};

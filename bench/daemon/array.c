@@ -1,4 +1,4 @@
-/* array.c - ten thousand tasks in one request: how soon is it answered, the first placed, all of them? */
+/* array.c - an array of ten thousand tasks in one request: time to the answer, the first placement, and the last. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -11,19 +11,19 @@
     "\"requests\":{\"cpu\":\"100m\",\"memory\":\"64Mi\"}}"
 
 enum { NODES = 1000, TASKS = 10000, ROUNDS = 5, ROUNDS_FULL = 10 };
-/* Connections. */
+/* Indices of connections. */
 enum { STREAM, SUBMITS, CONNS };
 
 struct arrays {
     struct bench_fleet *fleet;
     const struct bench_run *run;
     char path[64];
-    size_t rounds, len; /* wanted; answered */
-    size_t placed;      /* in all */
+    size_t rounds, len; /* target; answered so far */
+    size_t placed;      /* tasks placed, in all rounds */
     bool watches, cut;  /* cut: the last piece of the stream ended within a line */
     int64_t began_ns;
     int64_t answered_ns[ROUNDS_FULL], first_ns[ROUNDS_FULL], all_ns[ROUNDS_FULL];
-    int other; /* a status that was not expected */
+    int other; /* an unexpected status */
 };
 
 static bool next(void *ctx, size_t i, struct str *to)
@@ -54,7 +54,7 @@ static void begun(void *ctx, size_t i, const struct bench_answer *answer)
     }
 }
 
-/* The last task of a round lets the next one begin, once both are known: its answer and its last place. */
+/* Starts the next round once the answer and the last placement of the current round have arrived. */
 static void look(struct arrays *a)
 {
     if (a->placed != a->len * TASKS)
@@ -65,7 +65,7 @@ static void look(struct arrays *a)
         bench_fleet_wake(a->fleet, SUBMITS);
 }
 
-/* Each instance is one line, as nobody reports on any. Empty lines keep the connection alive. */
+/* Each placement is one line, because no agent reports on instances. Empty lines are keepalives. */
 static bool piece(void *ctx, size_t i, const char *at, size_t len)
 {
     struct arrays *a = ctx;
@@ -96,7 +96,7 @@ static void answered(void *ctx, size_t i, const struct bench_answer *answer, int
     struct arrays *a = ctx;
 
     if (i == STREAM) {
-        a->other = answer->status; /* a watch has no end */
+        a->other = answer->status; /* a watch never ends */
         bench_fleet_stop(a->fleet);
         return;
     }

@@ -1,4 +1,4 @@
-/* backlog.c - ten thousand jobs wait, then nodes come: how soon does each have its durable place? */
+/* backlog.c - ten thousand jobs are pending, then nodes are added: time until all placements are durable. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -7,12 +7,12 @@
 #include "cli/lib/human.h"
 
 enum { JOBS = 10000 };
-/* Connections. */
+/* Indices of connections. */
 enum { STREAM, ADDS, CONNS };
 
 static const struct size {
     size_t nodes;
-    double goal_s; /* what the best of the others takes */
+    double goal_s; /* time of the best other system */
     const char *peer;
 } sizes[] = {
     {1000, 16.1, "kube-scheduler: 520 to 620/s; Slurm, tuned: 19 s"},
@@ -24,11 +24,11 @@ struct backlog {
     const struct bench_run *run;
     char path[64];
     struct str body;
-    size_t nodes, added; /* wanted; asked for */
+    size_t nodes, added; /* target; requested so far */
     size_t placed;
     bool watches, cut; /* cut: the last piece of the stream ended within a line */
     int64_t began_ns, end_ns;
-    int other; /* a status that was not expected */
+    int other; /* an unexpected status */
 };
 
 static bool next(void *ctx, size_t i, struct str *to)
@@ -63,7 +63,7 @@ static void begun(void *ctx, size_t i, const struct bench_answer *a)
     }
 }
 
-/* Each instance is one line, and none changes unless somebody reports on it. Empty lines keep the connection alive. */
+/* Each placement is one line, because no agent reports on instances. Empty lines are keepalives. */
 static bool piece(void *ctx, size_t i, const char *at, size_t len)
 {
     struct backlog *g = ctx;
@@ -92,7 +92,7 @@ static void answered(void *ctx, size_t i, const struct bench_answer *a, int64_t 
     (void)took_ns;
     if (i != STREAM)
         return;
-    g->other = a->status; /* a watch has no end */
+    g->other = a->status; /* a watch never ends */
     bench_fleet_stop(g->fleet);
 }
 

@@ -1,4 +1,4 @@
-/* daemon.c - `berth bench daemon`: a berthd of its own, measured from outside, with the goals beside the numbers. */
+/* daemon.c - `berth bench daemon`: measures a separate berthd from outside, and prints the results beside the goals. */
 #include "bench/daemon/daemon.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("output", 'o', bench_daemon_values, output, outputs, "A table, or one JSON object."),
 };
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 void bench_row_add(struct bench_daemon *b, struct bench_row row, const char *what, ...)
 {
@@ -102,7 +102,7 @@ static size_t missed(const struct bench_daemon *b)
     return n;
 }
 
-/* ---- output -------------------------------------------------------------------------------------------------------- */
+/* ---- output ----------------------------------------------------------------------------------------------------- */
 
 static void row_print(struct table *t, const struct bench_row *row, bool first)
 {
@@ -186,7 +186,7 @@ int bench_rows_print(const struct bench_daemon *b, const char *save, bool json)
     return rc;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------------------------------------------- */
 
 static int parts_run(struct bench_daemon *b, unsigned chosen)
 {

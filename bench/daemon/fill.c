@@ -1,4 +1,4 @@
-/* fill.c - a made-up cluster of any size, through the API: a thousand changes in a transaction. */
+/* fill.c - creates a synthetic cluster of any size through the API, a thousand changes per transaction. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 
 enum { PLACE_S_MAX = 120 };
 
-/* The nth object of its sort. */
+/* Writes the nth object of its kind. */
 typedef void object_write(struct str *to, size_t n, const struct bench_fill *fill);
 
 static void node_write(struct str *to, size_t n, const struct bench_fill *fill)
@@ -38,7 +38,7 @@ static void job_write(struct str *to, size_t n, const struct bench_fill *fill)
              n, n, 1 + n % 4, 1 + n % 8, fill->waiting ? "false" : "true");
 }
 
-/* A transaction of the objects from the nth on, of `len` in all; returns where the next one begins. */
+/* Writes a transaction of the objects from `from` on, of `len` in all; returns the start of the next transaction. */
 static size_t txn_write(struct str *to, size_t from, size_t len, object_write *write, const struct bench_fill *fill)
 {
     size_t end = len - from < BENCH_CHANGES ? len : from + BENCH_CHANGES;
@@ -77,7 +77,8 @@ static int put_all(const struct bench_daemon *b, const struct bench_run *r, cons
     return 0;
 }
 
-/* Each plan that is asked for is answered when it is durable; what meets a conflict is left to the next. */
+/* Requests plans until all replicas are placed. A plan is answered once it is durable; conflicts are resolved by the
+ * next plan. */
 static int wait_placed(const struct bench_daemon *b, const struct bench_run *r, const struct bench_fill *fill,
                        struct berth_err *err)
 {

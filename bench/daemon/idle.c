@@ -1,4 +1,4 @@
-/* idle.c - do those who connect and say nothing slow down those who work? */
+/* idle.c - whether idle connections slow down active clients. */
 #include <string.h>
 
 #include "bench/daemon/daemon.h"
@@ -9,10 +9,10 @@
 enum { IDLE = 1000, CLIENTS = 4, ROUNDS_MAX = 15 };
 
 struct side {
-    double get_s[ROUNDS_MAX], post_s[ROUNDS_MAX]; /* 99 % within, by round */
+    double get_s[ROUNDS_MAX], post_s[ROUNDS_MAX]; /* 99th percentile of each round */
 };
 
-/* One after the other: reads, then submissions. */
+/* Measures reads, then submissions. */
 static int round_measure(const struct bench_run *r, struct side *to, size_t round, int64_t for_ns,
                          struct berth_err *err)
 {
@@ -65,8 +65,8 @@ int bench_daemon_idle(struct bench_daemon *b, struct berth_err *err)
     CLEANUP(bench_run) struct bench_run r = {0};
     int rc = bench_run_start(b, "idle", &r, err);
 
-    /* In turns, and now the one first, now the other, because what else the machine does changes from second to second
-     * and because the store grows. */
+    /* The two sides alternate, and so does their order, because other load on the machine changes from second to second
+     * and the store grows. */
     for (size_t i = 0; rc == 0 && i < rounds; i++) {
         if (i % 2 == 0)
             rc = round_measure(&r, &without, i, for_ns, err);

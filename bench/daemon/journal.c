@@ -1,4 +1,4 @@
-/* journal.c - what the making of the journal's segments takes of the daemon's time. */
+/* journal.c - the daemon's CPU time for making journal segments. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define SHARE_GOAL 0.03
 enum { CLIENTS = 8 };
 
-/* The value of a metric, by its name with the space after it; 0: it is not there. */
+/* Reads a metric by its name, which includes the following space; 0: not present. */
 static int metric_read(const struct bench_run *r, const char *name, double *ret, struct berth_err *err)
 {
     const struct client_request request = {.method = "GET", .path = "/metrics"};
@@ -29,7 +29,7 @@ static int metric_read(const struct bench_run *r, const char *name, double *ret,
     return rc;
 }
 
-/* Waits until no more segments are made. */
+/* Waits until no new segments are made. */
 static int settle(const struct bench_run *r, double *ret_segments, struct berth_err *err)
 {
     const struct timespec pause = {.tv_sec = 2};
@@ -65,7 +65,7 @@ int bench_daemon_journal(struct bench_daemon *b, struct berth_err *err)
     if (rc == 0)
         rc = bench_storm_run(&s, &r, CLIENTS, (b->full ? 20 : 6) * SECOND_NS, err);
     if (rc == 0)
-        rc = settings_set(&r, "{\"journal_segment_s\":1}", err); /* the rest, too */
+        rc = settings_set(&r, "{\"journal_segment_s\":1}", err); /* seals the remaining records, too */
     if (rc == 0)
         rc = settle(&r, &segments, err);
     if (rc == 0)

@@ -1,4 +1,4 @@
-/* place.c - from a request to a durable place: in a busy cluster, and right after a start. */
+/* place.c - time from a request to a durable placement, in a busy cluster and right after a start. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -11,17 +11,17 @@
 #define READY_S_GOAL 2.0
 
 enum { SAMPLES = 200 };
-/* Connections. */
+/* Indices of connections. */
 enum { STREAM, SUBMITS, CONNS };
 
 struct placing {
     struct bench_fleet *fleet;
     const struct bench_run *run;
     char path[64];
-    struct str line; /* of the stream, as far as it is there */
+    struct str line; /* incomplete line of the stream */
     bool watches, asked;
-    char id[32];     /* of the job, once it is known */
-    char placed[32]; /* whose instance was seen */
+    char id[32];     /* id of the current job; "": not known yet */
+    char placed[32]; /* job of the last instance seen */
     int64_t began_ns, seen_ns;
     int64_t *took;
     size_t len, wanted;
@@ -51,7 +51,7 @@ static void give_up(struct placing *p, const char *what, const char *text)
     bench_fleet_stop(p->fleet);
 }
 
-/* The job is known and its instance was seen: on to the next one. */
+/* Starts the next sample once the job's id is known and its instance was seen. */
 static void look(struct placing *p)
 {
     if (!p->asked || !p->id[0] || !p->placed[0])
@@ -157,7 +157,7 @@ int bench_place_times(const struct bench_run *r, size_t samples, int64_t *ret_to
     return rc;
 }
 
-/* ---- in a busy cluster --------------------------------------------------------------------------------------------- */
+/* ---- in a busy cluster ------------------------------------------------------------------------------------------ */
 
 int bench_daemon_place(struct bench_daemon *b, struct berth_err *err)
 {
@@ -186,9 +186,9 @@ int bench_daemon_place(struct bench_daemon *b, struct berth_err *err)
     return 0;
 }
 
-/* ---- right after a start ------------------------------------------------------------------------------------------- */
+/* ---- right after a start ---------------------------------------------------------------------------------------- */
 
-/* What reading and verifying the store alone takes, in a process that has read the file before. */
+/* Measures reading and verifying the store alone, in a process that has read the file before. */
 static int verify_time(const struct bench_daemon *b, double *ret_s, struct berth_err *err)
 {
     const struct store_options options = {.readonly = true};

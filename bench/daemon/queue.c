@@ -1,4 +1,4 @@
-/* queue.c - a full cluster and ten thousand waiting jobs: what a request costs, and what rest costs. */
+/* queue.c - a full cluster with ten thousand pending jobs: the cost of requests, and the cost while idle. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -6,16 +6,16 @@
 #include "bench/daemon/daemon.h"
 
 enum { NODES = 1000, WAITING = 10000, SAMPLES_MAX = 200, REST_S = 15, FILL_S_MAX = 120 };
-/* The nodes have 16, 32, 48 and 64 cores in equal parts: 2,500 tasks of 16 fill them. */
+/* The nodes have 16, 32, 48 and 64 cores in equal parts: 2,500 tasks of 16 cores fill them. */
 enum { FILLERS = 25, TASKS = NODES * 10 / 4 / FILLERS };
 
-/* One request after another on one connection. */
+/* Sends requests in sequence on one connection. */
 struct asking {
     struct str request;
     int status;
     size_t wanted, len;
     int64_t took_ns[SAMPLES_MAX];
-    int other; /* a status that was not expected */
+    int other; /* an unexpected status */
     char said[200];
 };
 
@@ -46,7 +46,7 @@ static void answered(void *ctx, size_t i, const struct bench_answer *answer, int
 struct question {
     const char *what, *method, *path, *body;
     int status;
-    size_t samples; /* four times as many with --full */
+    size_t samples; /* multiplied by four with --full */
 };
 
 static int ask(struct bench_daemon *b, const struct bench_run *r, const struct question *q, struct berth_err *err)
@@ -74,7 +74,7 @@ static int ask(struct bench_daemon *b, const struct bench_run *r, const struct q
     return 0;
 }
 
-/* Jobs of 1 to 25 hours that take every core. */
+/* Submits jobs of 1 to 25 hours that use every core. */
 static int cluster_fill(const struct bench_daemon *b, const struct bench_run *r, struct berth_err *err)
 {
     const struct bench_fill nodes = {.nodes = NODES}, jobs = {.jobs = WAITING, .waiting = true};
@@ -104,7 +104,7 @@ static int cluster_fill(const struct bench_daemon *b, const struct bench_run *r,
     return rc == 0 ? bench_fill(b, r, &jobs, err) : rc;
 }
 
-/* The number of a job that waits. */
+/* Returns the number of a pending job. */
 static int waiting_job(const struct bench_run *r, long long *ret, struct berth_err *err)
 {
     json_t *queue = bench_run_ask(r, "GET", "/v1/queue?limit=1", NULL, 200, err);
@@ -118,7 +118,7 @@ static int waiting_job(const struct bench_run *r, long long *ret, struct berth_e
     return total >= WAITING && *ret > 0 ? 0 : err_set(err, EPROTO, "%zu jobs wait, not %d", total, WAITING);
 }
 
-/* Plans are made anew when time passes; nothing may be written for that. */
+/* Measures an idle daemon: plans are repeated as time passes, but nothing may be written. */
 static int rest(struct bench_daemon *b, const struct bench_run *r, struct berth_err *err)
 {
     uint64_t before, after = 0;

@@ -1,4 +1,4 @@
-/* run.c - a berthd of one's own: find it, start it, ask it, stop it. */
+/* run.c - a separate berthd: finds it, starts it, sends requests, stops it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static void fclose_cleanup(FILE **f)
         (void)fclose(*f);
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
 static char *try_path(const char *folder, const char *rest)
 {
@@ -122,16 +122,16 @@ int bench_folder_syncs(const char *path, double *ret_per_s, struct berth_err *er
     return 0;
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------ */
+/* ---- starting --------------------------------------------------------------------------------------------------- */
 
-/* In the child: becomes berthd, with its output in `out` and its log in a file. */
+/* In the child process: executes berthd, with its standard output in `out` and its log in a file. */
 static _Noreturn void become(const struct bench_daemon *b, const char *data, const char *token_file, const char *log,
                              int out)
 {
     int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     const char *more = b->agents ? "--agents" : "--lease", *value = b->agents ? "127.0.0.1:0" : "86400";
 
-    /* Whoever ends the benchmark ends its daemon, too. */
+    /* The daemon dies with the benchmark. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (log_fd >= 0 && dup2(out, STDOUT_FILENO) >= 0 && dup2(log_fd, STDERR_FILENO) >= 0)
         (void)execl(b->program, "berthd", "--data", data, "--listen", "127.0.0.1:0", "--init",
@@ -149,7 +149,7 @@ static int token_read(const char *path, char *buf, size_t size, struct berth_err
     return 0;
 }
 
-/* The last line of the log, which says why it would not start. */
+/* Reads the last line of the log, which has the reason of a failed start. */
 static int start_failed(const char *log, struct berth_err *err)
 {
     CLEANUP(fclose) FILE *f = fopen(log, "re");
@@ -197,7 +197,7 @@ static int run_spawn(const struct bench_daemon *b, struct bench_run *r, const ch
     return ready_read(r, out[0], log, began_ns, err);
 }
 
-/* Made-up nodes never begin with what was placed there, and all of it is one user's: no placement budget. */
+/* Removes the placement budget: synthetic nodes never start instances, and all work belongs to one user. */
 static int budget_lift(const struct bench_run *r, struct berth_err *err)
 {
     json_t *answer = bench_run_ask(r, "PATCH", "/v1/system/settings", "{\"placement_budget\":0}", 200, err);
@@ -248,7 +248,7 @@ void bench_run_stop(struct bench_run *r)
     *r = (struct bench_run){0};
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 uint64_t bench_run_rss_bytes(const struct bench_run *r)
 {

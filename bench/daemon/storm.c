@@ -1,4 +1,4 @@
-/* storm.c - the same request again and again, and how long each took. */
+/* storm.c - repeats one request and records the duration of each. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@ struct storming {
     struct bench_storm *storm;
     struct str request;
     int64_t end_ns;
-    int other; /* a status that was not expected; 0: none */
+    int other; /* an unexpected status; 0: none */
     char said[200];
 };
 
-/* Times are whole nanoseconds, so their order is all there is. */
+/* Compares durations; equal durations are interchangeable. */
 static int compare(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -65,7 +65,7 @@ static bool next(void *ctx, size_t i, struct str *to)
     return true;
 }
 
-/* The number after "id": in an answer like {"id":17,...} or {"id":"17",...}; 0: none. */
+/* Returns the number after "id": in an answer such as {"id":17,...} or {"id":"17",...}; 0: none. */
 static uint64_t id_of(const char *body)
 {
     const char *at = strstr(body, "\"id\":");

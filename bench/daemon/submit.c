@@ -1,4 +1,4 @@
-/* submit.c - how many durable submissions, and how many reads, a second. */
+/* submit.c - durable submissions per second, and reads per second. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -63,7 +63,7 @@ static int sync_row(struct bench_daemon *b, const char *when, struct berth_err *
     return rc;
 }
 
-/* Every job that was acknowledged is there, once. */
+/* Checks that every acknowledged job exists exactly once. */
 static int check_ids(struct bench_daemon *b, const struct bench_run *r, struct bench_storm *sum, struct berth_err *err)
 {
     size_t there = 0;
@@ -99,7 +99,7 @@ int bench_daemon_submit(struct bench_daemon *b, struct berth_err *err)
     return rc == 0 ? check_ids(b, &r, &sum, err) : rc;
 }
 
-/* ---- reads --------------------------------------------------------------------------------------------------------- */
+/* ---- reads ------------------------------------------------------------------------------------------------------ */
 
 static int read_rows(struct bench_daemon *b, const struct bench_run *r, size_t clients, const char *path,
                      const char *what, struct berth_err *err)

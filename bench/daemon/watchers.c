@@ -1,4 +1,4 @@
-/* watchers.c - what thousands of idle watchers cost, and how soon all of them know. */
+/* watchers.c - the cost of thousands of idle watchers, and the time until all of them see a change. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -15,12 +15,12 @@ enum { WATCHERS = 10000, DESCRIPTORS_SPARE = 256 };
 struct watching {
     struct bench_fleet *fleet;
     const struct bench_run *run;
-    size_t watchers; /* connections 0 and on; the one after them submits */
+    size_t watchers; /* connections 0 and up watch; the next connection submits */
     char path[64];
     bool *told;
     size_t begun, heard;
     bool submitted, submits;
-    int other; /* a status that was not expected */
+    int other; /* an unexpected status */
     int64_t submit_ns, last_ns;
 };
 
@@ -51,7 +51,7 @@ static void begun(void *ctx, size_t i, const struct bench_answer *a)
         bench_fleet_stop(w->fleet);
 }
 
-/* An empty line keeps the connection alive; anything else is the job. */
+/* An empty line is a keepalive; any other line is the job. */
 static bool piece(void *ctx, size_t i, const char *at, size_t len)
 {
     struct watching *w = ctx;
@@ -71,7 +71,7 @@ static void answered(void *ctx, size_t i, const struct bench_answer *a, int64_t 
 
     (void)a;
     (void)took_ns;
-    if (i < w->watchers) { /* a watch has no end */
+    if (i < w->watchers) { /* a watch never ends */
         w->other = a->status;
         bench_fleet_stop(w->fleet);
     }
@@ -87,7 +87,7 @@ static int watch_all(struct watching *w, struct berth_err *err)
     return rc;
 }
 
-/* As many as descriptors allow, here and in the daemon, which inherits the limit. */
+/* Returns how many watchers the limit of file descriptors allows, here and in the daemon, which inherits the limit. */
 static size_t watchers_possible(size_t wanted)
 {
     struct rlimit limit;
@@ -116,7 +116,7 @@ static int measure(struct bench_daemon *b, struct watching *w, struct berth_err 
     rc = watch_all(w, err);
     if (rc < 0)
         return rc;
-    (void)usleep(500000); /* what was only needed to begin is given back */
+    (void)usleep(500000); /* the daemon frees memory that only the start needed */
     uint64_t after = bench_run_rss_bytes(w->run);
     if (after <= before || before == 0)
         return err_set(err, EIO, "the memory of berthd cannot be read");

@@ -17,9 +17,9 @@
 enum { EVENTS_MAX = 256, READ_BYTES = 64 * 1024 };
 
 struct conn {
-    int fd; /* -1: the server has hung up between two answers */
+    int fd; /* -1: the server closed the connection between two answers */
     bool busy, writing;
-    size_t sent; /* of the request */
+    size_t sent; /* bytes of the request sent */
     int64_t began_ns;
     struct str request;
     struct bench_answer answer;
@@ -32,7 +32,7 @@ struct bench_fleet {
     int epoll_fd;
     bool stopped;
     VEC(size_t) woken;
-    const struct bench_fleet_calls *calls; /* of the present run */
+    const struct bench_fleet_calls *calls; /* of the current run */
     void *ctx;
     char *buf;
 };
@@ -54,7 +54,7 @@ void bench_request(struct str *to, const struct bench_server *server, const char
         str_add(to, "\r\n");
 }
 
-/* ---- one connection ------------------------------------------------------------------------------------------------ */
+/* ---- one connection --------------------------------------------------------------------------------------------- */
 
 static int conn_open(struct bench_fleet *f, size_t i, struct berth_err *err)
 {
@@ -66,7 +66,7 @@ static int conn_open(struct bench_fleet *f, size_t i, struct berth_err *err)
     if (c->fd < 0)
         return err_set(err, errno, "cannot open connection %zu: %s; raise the limit of open files", i + 1,
                        strerror(errno));
-    /* It waits here: on the same machine that ends at once, and the fleet is not under way yet. */
+    /* A blocking connect is fine: it ends at once on the same machine, and the run has not begun. */
     if (connect(c->fd, (const struct sockaddr *)&f->server->address, sizeof f->server->address) < 0 ||
         fcntl(c->fd, F_SETFL, O_NONBLOCK) < 0 || setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) < 0 ||
         epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, c->fd, &event) < 0)
@@ -77,7 +77,7 @@ static int conn_open(struct bench_fleet *f, size_t i, struct berth_err *err)
 static void conn_close(struct conn *c)
 {
     if (c->fd >= 0)
-        (void)close(c->fd); /* leaves the epoll set by itself */
+        (void)close(c->fd); /* also removes it from the epoll set */
     c->fd = -1;
     c->writing = false;
 }
@@ -183,7 +183,7 @@ static int conn_read(struct bench_fleet *f, size_t i, struct berth_err *err)
     return err_set(err, code, "the server hung up on connection %zu before its answer was whole", i + 1);
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------------------------------ */
 
 int bench_fleet_new(const struct bench_server *server, size_t len, struct bench_fleet **ret, struct berth_err *err)
 {
@@ -245,7 +245,7 @@ static int ask_woken(struct bench_fleet *f, struct berth_err *err)
     return 0;
 }
 
-/* Until `end_ns`, one round of what epoll has to tell. */
+/* Handles one round of epoll events, at most until `end_ns`. */
 static int fleet_round(struct bench_fleet *f, int64_t end_ns, struct berth_err *err)
 {
     struct epoll_event events[EVENTS_MAX];

@@ -1,8 +1,9 @@
-/* client.h - many connections to one HTTP server at once, from one thread: the load of `berth bench daemon`.
+/* client.h - many concurrent connections to one HTTP server from one thread: the load generator of `berth bench
+ * daemon`.
  *
- * Each connection of a fleet is kept alive and has one request under way at a time; what it asks next and what becomes
- * of the answer is the caller's. Every time is taken, none is estimated. Plain HTTP/1.1 to a numeric address; no TLS and
- * no redirects. To talk to a server for any other purpose there is net/client/client.h.
+ * Each connection of a fleet is kept alive and has at most one outstanding request. Callbacks supply the next request
+ * and receive the answer. Every duration is measured, none is estimated. Plain HTTP/1.1 to a numeric address, without
+ * TLS or redirects. For all other purposes use net/client/client.h.
  */
 #pragma once
 
@@ -15,7 +16,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* ---- answers ------------------------------------------------------------------------------------------------------ */
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
 
 enum bench_answer_at {
     ANSWER_STATUS,
@@ -28,60 +29,62 @@ enum bench_answer_at {
     ANSWER_COMPLETE,
 };
 
-/* One that is being read. All zero is the beginning. */
+/* An answer being parsed. A zeroed struct is the initial state. */
 struct bench_answer {
     enum bench_answer_at at;
     int status;
-    uint64_t revision;           /* Berth-Revision; 0: not said */
-    bool sized, chunked, closes; /* has a length; in chunks; the connection ends with it */
-    uint64_t left;               /* bytes of the body, or of the chunk, still to come */
-    struct str line;             /* that is not whole yet */
-    struct str body;             /* as far as it is there; the caller may empty it on the way */
+    uint64_t revision;           /* from Berth-Revision; 0: absent */
+    bool sized, chunked, closes; /* has a length; is chunked; ends with the connection */
+    uint64_t left;               /* remaining bytes of the body or chunk */
+    struct str line;             /* incomplete line */
+    struct str body;             /* body so far; the caller may empty it between pieces */
 };
 
 void bench_answer_done(struct bench_answer *a);
-/* Ready for the next one; keeps the memory. */
+/* Prepares for the next answer; keeps the memory. */
 void bench_answer_reset(struct bench_answer *a);
-/* Takes what belongs to the answer, which may be less than all: then it is complete. Returns the bytes taken, or -EPROTO
- * for what is no answer. */
+/* Parses a piece and returns the number of bytes used; fewer than `len` if the answer is complete. Returns -EPROTO for
+ * malformed input. */
 ssize_t bench_answer_feed(struct bench_answer *a, const char *at, size_t len, struct berth_err *err);
-/* The connection has ended: is that an end of the answer, too? */
+/* Handles the end of the connection; returns whether the answer is complete. */
 bool bench_answer_ended(struct bench_answer *a);
 
-/* ---- a fleet of connections --------------------------------------------------------------------------------------- */
+/* ---- a fleet of connections ------------------------------------------------------------------------------------- */
 
 struct bench_server {
     struct sockaddr_in address;
     const char *token; /* NULL: none */
 };
 
-/* Appends a request. Extra header lines end in "\r\n" each; NULL: none. */
+/* Appends a request. Each extra header line ends in "\r\n"; NULL: none. */
 void bench_request(struct str *to, const struct bench_server *server, const char *method, const char *path,
                    const char *headers, const char *body);
 
 struct bench_fleet;
 
 struct bench_fleet_calls {
-    /* Appends what connection i asks next; false: it rests, until bench_fleet_wake. */
+    /* Appends the next request of connection i; returns false to leave it idle until bench_fleet_wake. */
     bool (*next)(void *ctx, size_t i, struct str *to);
-    /* It has its whole answer, `took_ns` after the request was handed to the kernel. */
+    /* Called with the complete answer, `took_ns` after the request was written to the socket. */
     void (*answered)(void *ctx, size_t i, const struct bench_answer *a, int64_t took_ns);
-    /* The header of an answer is there. NULL: not told. */
+    /* Called after the header of an answer; may be NULL. */
     void (*begun)(void *ctx, size_t i, const struct bench_answer *a);
-    /* Part of an answer's body, as it comes; false: it is kept, and comes again with what follows. NULL: all is kept. */
+    /* Called with each piece of the body; returns false to keep the piece, which is then passed again with the next
+     * one. NULL: the whole body is kept. */
     bool (*piece)(void *ctx, size_t i, const char *at, size_t len);
 };
 
-/* Connects `len` times. The server's address and token must live as long as the fleet. */
+/* Opens `len` connections. The server's address and token must outlive the fleet. */
 int bench_fleet_new(const struct bench_server *server, size_t len, struct bench_fleet **ret, struct berth_err *err);
 void bench_fleet_free(struct bench_fleet *f); /* NULL is fine */
 
-/* Asks and answers until every connection rests, or bench_fleet_stop was called; may be called again, with answers still
- * under way from the last time. -ETIMEDOUT after patience_ns without either, -ECONNRESET when the server hangs up in the
- * middle, -EPROTO for what is no HTTP. */
+/* Runs until every connection is idle or bench_fleet_stop is called; may be called again while answers of the previous
+ * run are outstanding. Returns -ETIMEDOUT after patience_ns, -ECONNRESET if the server closes a connection during an
+ * answer, -EPROTO for malformed HTTP. */
 int bench_fleet_run(struct bench_fleet *f, const struct bench_fleet_calls *calls, void *ctx, int64_t patience_ns,
                     struct berth_err *err);
-/* From within a call: asks a resting connection for its next request; ends the run. */
+/* For use in callbacks: bench_fleet_wake asks an idle connection for its next request; bench_fleet_stop ends the
+ * run. */
 void bench_fleet_wake(struct bench_fleet *f, size_t i);
 void bench_fleet_stop(struct bench_fleet *f);
 

@@ -1,4 +1,4 @@
-/* client_answer.c - reads an HTTP/1.1 answer that comes in pieces of any size. */
+/* client_answer.c - parses an HTTP/1.1 answer that arrives in pieces of any size. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static int bad(struct berth_err *err, const char *what, const char *line)
     return err_set(err, EPROTO, "the server does not speak HTTP as expected: %s '%.80s'", what, line);
 }
 
-/* Whole digits of a base, and nothing else before `ends`. */
+/* Parses digits of a base up to a character of `ends`; nothing else may precede it. */
 static bool number(const char *text, int base, const char *ends, uint64_t *ret)
 {
     char *end;
@@ -85,7 +85,7 @@ static int header_line(struct bench_answer *a, const char *line, struct berth_er
 
 static void header_end(struct bench_answer *a)
 {
-    if (a->status / 100 == 1) { /* not the answer yet */
+    if (a->status / 100 == 1) { /* an interim answer; the final one follows */
         a->at = ANSWER_STATUS;
         a->sized = a->chunked = a->closes = false;
         a->left = 0;
@@ -129,7 +129,7 @@ static int line_read(struct bench_answer *a, const char *line, struct berth_err 
     return 0;
 }
 
-/* A line, or the part of one that is there. */
+/* Parses a line, or stores an incomplete one. */
 static ssize_t line_feed(struct bench_answer *a, const char *at, size_t len, struct berth_err *err)
 {
     const char *end = memchr(at, '\n', len);

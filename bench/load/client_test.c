@@ -1,4 +1,4 @@
-/* client_test.c - answers in pieces of any size, and fleets against a server that follows a script. */
+/* client_test.c - answers in pieces of any size, and fleets against a scripted server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "bench/load/client.h"
 
-/* ---- answers ------------------------------------------------------------------------------------------------------- */
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
 
 #define OK "HTTP/1.1 200 OK\r\n"
 
@@ -140,15 +140,15 @@ static void a_line_has_a_bound(void **state)
     assert_int_equal(rc, -EPROTO);
 }
 
-/* ---- fleets -------------------------------------------------------------------------------------------------------- */
+/* ---- fleets ----------------------------------------------------------------------------------------------------- */
 
-/* Serves one connection after another: to each request the next line of the script; NULL ends the connection. */
+/* Serves connections in sequence: each request gets the next line of the script; NULL closes the connection. */
 struct script {
     const char *const *lines;
     int listen_fd;
     struct bench_server server;
     pthread_t thread;
-    char request[512]; /* the last one */
+    char request[512]; /* the last request */
 };
 
 static void serve(struct script *s, int fd, const char *const **at)
@@ -164,7 +164,7 @@ static void serve(struct script *s, int fd, const char *const **at)
             return;
     }
     char wait;
-    (void)!recv(fd, &wait, 1, 0); /* until the client goes */
+    (void)!recv(fd, &wait, 1, 0); /* until the client closes the connection */
 }
 
 static void *script_main(void *arg)
@@ -254,7 +254,8 @@ static bool piece(void *ctx, size_t i, const char *at, size_t len)
 
 static const struct bench_fleet_calls calls = {.next = next, .answered = answered, .begun = begun, .piece = piece};
 
-/* Asks `left` times on one connection what the script answers; returns how that ended, and what was said. */
+/* Sends `left` requests on one connection to the scripted server; returns the result of the run and collects the
+ * answers. */
 static int ask(const char *const *lines, struct asking *a, int64_t patience_ns)
 {
     struct script s;

@@ -12,9 +12,9 @@
 #include "base/mem.h"
 #include "cli/lib/cli.h"
 
-enum { BENCH_KEEP = 32 << 20 }; /* as who plans again and again does */
+enum { BENCH_KEEP = 32 << 20 }; /* like a program that plans repeatedly */
 
-/* One timed run; plan and snapshot are kept. */
+/* One timed run, with its plan and snapshot. */
 struct lap {
     double freeze, plan, actions;
     uint64_t checksum;
@@ -101,7 +101,7 @@ static uint64_t rss_peak(void)
     return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-/* Plans `runs` times; the last lap stays in *lap, with the cluster it belongs to. */
+/* Plans `runs` times; *lap is the last run, and *cluster its cluster. */
 static int plan_runs(const struct bench_case *c, struct berth_cluster **cluster, struct lap *lap,
                      struct bench_result *ret, struct berth_err *err)
 {
@@ -135,7 +135,7 @@ static int plan_runs(const struct bench_case *c, struct berth_cluster **cluster,
     return 0;
 }
 
-/* With everything placed, so many more pods; they go again before the next run. */
+/* Adds `len` pods to a cluster whose other pods are all placed; removes them before the next run. */
 static int more_runs(const struct bench_case *c, struct berth_cluster *cluster, uint64_t len, struct bench_times *ret,
                      struct berth_err *err)
 {
@@ -161,7 +161,7 @@ static int more_runs(const struct bench_case *c, struct berth_cluster *cluster, 
     return 0;
 }
 
-/* Invariants of the applied plan, and that nothing is left to do. */
+/* Checks the invariants of the applied plan, and that a second plan is empty. */
 static int check(const struct bench_case *c, struct berth_cluster *cluster, struct bench_result *ret,
                  struct berth_err *err)
 {
@@ -202,7 +202,7 @@ int bench_case_run(const struct bench_case *c, struct bench_result *ret, struct 
     return rc;
 }
 
-/* What a child sends back. */
+/* The result that a child process sends. */
 struct letter {
     int rc;
     struct bench_result result;

@@ -1,7 +1,7 @@
-/* case.h - one measurement: a made-up cluster, planned several times, then checked.
+/* case.h - one measurement: plans a synthetic cluster several times, then checks the plan.
  *
- * Timed is what `berth plan` does once a cluster is in memory: berth_freeze, berth_plan_make with the default profile,
- * and reading every action. Making the cluster, applying the plan and the checks are not.
+ * The measured time covers what `berth plan` does once a cluster is in memory: berth_freeze, berth_plan_make with the
+ * default profile, and reading every action. Making the cluster, applying the plan and the checks are not measured.
  */
 #pragma once
 
@@ -14,9 +14,9 @@ enum { BENCH_RUNS_MAX = 1000, BENCH_MANY = 5000 };
 struct bench_case {
     struct bench_size size;
     uint64_t runs;
-    bool one_more;  /* with everything placed, one more pod */
-    bool many_more; /* ... and BENCH_MANY, each of a workload of its own */
-    bool fresh;     /* make the cluster anew for each run: nothing is kept from the run before */
+    bool one_more;  /* also measure one more pod once everything is placed */
+    bool many_more; /* likewise BENCH_MANY pods, one workload each */
+    bool fresh;     /* rebuild the cluster for each run: nothing is kept from the previous run */
     bool no_audit;
 };
 
@@ -25,25 +25,25 @@ struct bench_times {
 };
 
 struct bench_result {
-    struct bench_times all, freeze, plan, actions; /* seconds; `all` is the sum of the others, run by run */
+    struct bench_times all, freeze, plan, actions; /* seconds; `all` is the sum of the other three in each run */
     struct bench_times one_more, many_more;
-    uint64_t rss_bytes;       /* peak of the process when the last plan was ready */
-    uint64_t rss_total_bytes; /* peak in the end, checks included */
+    uint64_t rss_bytes;       /* peak memory of the process after the last plan */
+    uint64_t rss_total_bytes; /* peak memory at the end, checks included */
     struct berth_plan_stats stats;
     uint64_t hash;
-    uint64_t checksum; /* of the actions as they were read */
+    uint64_t checksum; /* of the actions as read */
     bool audited, fixpoint;
-    char audit[BERTH_ERR_TEXT_MAX]; /* "ok", "skipped", or the first breach */
+    char audit[BERTH_ERR_TEXT_MAX]; /* "ok", "skipped", or the first violation */
 };
 
-/* Runs in this process. Negative errno and a text when a cluster or a plan cannot be made; a broken invariant is a
- * result. */
+/* Measures in this process. Returns a negative errno and a text if a cluster or plan cannot be made; a violated
+ * invariant is a result, not an error. */
 int bench_case_run(const struct bench_case *c, struct bench_result *ret, struct berth_err *err);
 
-/* The same in a child, so that the peak of memory is the case's own. */
+/* Measures in a child process, so that the peak memory is only that of the case. */
 int bench_case_fork(const struct bench_case *c, struct bench_result *ret, struct berth_err *err);
 
-/* A new object with everything asked for and everything measured. */
+/* Returns a new object with the case and its results. */
 json_t *bench_case_json(const struct bench_case *c, const struct bench_result *r);
 
 bool bench_result_sound(const struct bench_result *r);

@@ -55,13 +55,13 @@ static uint64_t roll(struct dice *dice)
     return hash_u64(dice->state);
 }
 
-/* Below n; the bias of the remainder is far below what a benchmark could notice. */
+/* Returns a number below n; the modulo bias is negligible for a benchmark. */
 static uint64_t roll_below(struct dice *dice, uint64_t n)
 {
     return roll(dice) % n;
 }
 
-/* Each part of the cluster has dice of its own, so that --gpu changes no node and no shape. */
+/* Each part of the cluster has its own random sequence, so that --gpu changes no node and no shape. */
 static struct dice dice_for(const struct bench_size *size, uint64_t part)
 {
     return (struct dice){.state = hash_pair(size->seed, part)};
@@ -77,9 +77,9 @@ struct maker {
     const struct bench_size *size;
     struct berth_cluster *cluster;
     struct shape *shapes;
-    uint32_t *shape_of; /* workload */
+    uint32_t *shape_of; /* by workload */
     struct dice workload_dice, gpu_dice, constraint_dice;
-    int64_t gpu_milli_left; /* that workloads may still ask for */
+    int64_t gpu_milli_left; /* that workloads may still request */
 };
 
 static uint64_t replicas_of(const struct bench_size *size, uint64_t workload)
@@ -148,13 +148,13 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* What of `total` a part `factor` of `sum` is. */
+/* Returns the part of `total` that corresponds to `factor` of `sum`. */
 static int64_t share(int64_t total, int64_t factor, int64_t sum)
 {
     return (int64_t)((__int128)total * factor / sum);
 }
 
-/* Every workload gets a shape, every shape about the same number of workloads. */
+/* Assigns shapes to workloads, about the same number of workloads to each shape. */
 static void shapes_deal(struct maker *m)
 {
     struct dice dice = dice_for(m->size, PART_ORDER);
@@ -180,7 +180,8 @@ static void shapes_draw(struct maker *m)
         memory_total += kinds[i % KINDS].memory_gib * GIB;
     }
     for (uint64_t s = 0; s < m->size->shapes; s++) {
-        /* Thousandths of the middle size: an octave of four, then a place within it; half to double as much memory. */
+        /* In thousandths of the median size: one of four octaves, then a position within it; half to double as much
+         * memory. */
         int64_t factor = (250 << roll_below(&dice, 4)) * (int64_t)(1000 + roll_below(&dice, 1000)) / 1000;
         m->shapes[s].cpu = factor;
         m->shapes[s].memory = factor * (int64_t)(500 + roll_below(&dice, 1500)) / 1000;
@@ -195,7 +196,7 @@ static void shapes_draw(struct maker *m)
         int64_t cpu = share(cpu_total / 100 * DEMAND_PERCENT, shape->cpu, cpu_sum);
         int64_t memory = share(memory_total / 100 * DEMAND_PERCENT, shape->memory, memory_sum);
         shape->cpu = clamp(cpu, CPU_MIN, CPU_MAX) / CPU_MIN * CPU_MIN;
-        /* The low part tells shapes apart, so that no two are equal. */
+        /* The low bits make all shapes distinct. */
         int64_t step = KIB * (int64_t)m->size->shapes;
         shape->memory = clamp(memory, MEMORY_MIN, MEMORY_MAX) / step * step + KIB * (int64_t)(s + 1);
     }
@@ -203,7 +204,7 @@ static void shapes_draw(struct maker *m)
 
 /* ---- workloads -------------------------------------------------------------------------------------------------- */
 
-/* Shares of one, one, several; small shares only once the GPUs of the cluster are spoken for. */
+/* Draws a quarter or half of a GPU, one GPU, or two or four; a tenth of one once the target for GPUs is reached. */
 static struct berth_gpu_need gpu_draw(struct maker *m, uint64_t replicas)
 {
     uint64_t dots = roll_below(&m->gpu_dice, 10);
@@ -255,11 +256,11 @@ static int workload_put(struct maker *m, uint64_t w, struct berth_err *err)
     struct berth_spread spread = {.topology = "zone", .select = select, .max_skew = 1};
     struct berth_near apart = {.topology = "node", .select = select, .apart = true};
     if (size->constraints && w % (size->gpu ? 20 : 10) == 7) {
-        uint64_t dots = roll_below(&m->constraint_dice, 3); /* spread, apart, both */
+        uint64_t dots = roll_below(&m->constraint_dice, 3); /* spread, anti-affinity, or both */
         spread.max_skew = 1 + (uint32_t)roll_below(&m->constraint_dice, 2);
         workload.shape.spread = &spread;
         workload.shape.near = &apart;
-        workload.shape.near_len = dots != 0 && replicas * 4 <= size->nodes; /* else there is no room for it */
+        workload.shape.near_len = dots != 0 && replicas * 4 <= size->nodes; /* only if enough nodes exist */
         workload.shape.spread_len = dots != 1 || workload.shape.near_len == 0;
     }
     return berth_workload_put(m->cluster, &workload, err);
@@ -341,7 +342,7 @@ int bench_more_put(struct berth_cluster *cluster, uint64_t len, struct berth_err
 
     for (uint64_t i = 0; rc == 0 && i < len; i++) {
         more_id(i, id);
-        requests[0].amount = 100 + (int64_t)(i % 40) * 10; /* of forty sizes */
+        requests[0].amount = 100 + (int64_t)(i % 40) * 10; /* forty different sizes */
         rc = berth_workload_put(cluster, &workload, err);
     }
     return rc;

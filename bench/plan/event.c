@@ -1,4 +1,4 @@
-/* event.c - a small cluster, decided on again for every job that ends. */
+/* event.c - a small cluster, planned again for every job that ends. */
 #include "bench/plan/event.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 enum { RUNNING = 100, WAITING = 100, CORES_MAX = 4, ID_MAX = 24, JOBS_MAX = 1024 };
 
-/* A job that runs: its number, which is that of its instance, and when it ends. */
+/* A running job: its number, its instance's number, and its end. */
 struct run {
     uint64_t job, instance;
     int64_t end_ns;

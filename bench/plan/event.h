@@ -1,7 +1,6 @@
-/* event.h - what a decision costs that has little to decide: of `berth bench queue`.
+/* event.h - the fixed cost of one planning cycle, for `berth bench queue`.
  *
- * A simulator decides once for each job that comes or ends; on a small cluster what is paid for every plan, whatever its size,
- * is all of that.
+ * A simulator plans once for each job that arrives or ends; on a small cluster the fixed cost of a plan dominates.
  */
 #pragma once
 
@@ -10,11 +9,11 @@
 #include "berth.h"
 
 struct bench_event {
-    double freeze, plan, apply, free, change; /* seconds, all events together */
+    double freeze, plan, apply, free, change; /* seconds, total of all events */
     uint64_t events, started;
     uint64_t hash; /* of all plans */
 };
 
-/* One node, some hundred jobs of one pod that run and as many that wait, fifo, one reservation: each event ends the job whose
- * time is over first and brings a new one. */
+/* One node, some hundred running jobs of one pod and as many pending ones, policy fifo, one reservation: each event
+ * ends the job with the earliest end and adds a new one. */
 int bench_event(uint64_t events, uint64_t seed, struct bench_event *ret, struct berth_err *err);

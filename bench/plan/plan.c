@@ -1,4 +1,4 @@
-/* plan.c - `berth bench plan`: one made-up cluster of any size, measured. */
+/* plan.c - `berth bench plan`: measures one synthetic cluster of any size. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
-/* queue.c - `berth bench queue`: a long queue before a full cluster, ordered, judged and backfilled in one plan.
+/* queue.c - `berth bench queue`: a long queue on a full cluster, ranked, admitted and backfilled in one plan.
  *
- * Made up from the seed: nodes of 64 cores and 512 GiB, every third with 8 GPUs, filled with running jobs whose ends are
- * foreseen; then the queue: single jobs, GPU jobs and gangs of 2 to 64 pods, of a thousand shapes, run times from ten minutes
- * to a day, of 200 users in 20 groups with limits and guarantees, in three queues. Timed is what the daemon does for one
- * decision: berth_freeze, berth_plan_make, reading every action, and the reasons of everything that waits.
+ * Generated from the seed: nodes of 64 cores and 512 GiB, every third with 8 GPUs, filled with running jobs with known
+ * ends; then the queue: single jobs, GPU jobs and gangs of 2 to 64 pods, with a thousand shapes, run times from ten
+ * minutes to a day, of 200 users in 20 groups with limits and guarantees, in three queues. The measured time covers
+ * what the daemon does for one planning cycle: berth_freeze, berth_plan_make, reading every action, and the reasons of
+ * all pending work.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -59,7 +60,7 @@ static int64_t roll(struct bench_queue *b, int64_t low, int64_t high)
     return low + (int64_t)(hash_u64(b->dice) % (uint64_t)(high - low + 1));
 }
 
-/* ---- what is made up -------------------------------------------------------------------------------------------- */
+/* ---- the synthetic cluster -------------------------------------------------------------------------------------- */
 
 static int put_nodes(struct bench_queue *b)
 {
@@ -82,7 +83,7 @@ static int put_nodes(struct bench_queue *b)
     return rc;
 }
 
-/* Limits that some meet and most do not; guarantees of half of the cluster. */
+/* Sets limits that some users reach and most do not, and guarantees of half of the cluster. */
 static int put_quotas(struct bench_queue *b)
 {
     int64_t cores = (int64_t)b->values->nodes.n * CORES * 1000;
@@ -114,7 +115,7 @@ static int put_quotas(struct bench_queue *b)
     return rc;
 }
 
-/* One of a thousand shapes; GPUs for one in seven. */
+/* Adds a job with one of a thousand shapes; one in seven has GPUs. */
 static int put_job(struct bench_queue *b, const char *id, int64_t cores, uint32_t gpus, uint32_t pods)
 {
     char user[ID_MAX];
@@ -144,7 +145,7 @@ static int put_job(struct bench_queue *b, const char *id, int64_t cores, uint32_
     return berth_workload_put(b->cluster, &w, &b->err);
 }
 
-/* Running jobs, node by node, until little is left. */
+/* Adds running jobs, node by node, until little is free. */
 static int put_running(struct bench_queue *b)
 {
     int rc = 0;
@@ -193,7 +194,7 @@ static int put_waiting(struct bench_queue *b)
 struct measured {
     double freeze, plan, actions, reasons, all;
     uint64_t placed, waiting, reserved;
-    uint64_t hash; /* of the plan and of all that is said of what waits */
+    uint64_t hash; /* of the plan and of all reasons */
 };
 
 static double since(int64_t *clock_ns)
@@ -209,7 +210,7 @@ static uint64_t hash_text(const char *text, uint64_t seed)
     return text ? hash_bytes(text, strlen(text), seed) : seed;
 }
 
-/* Of actions, facts, and every reason: a faster planner has the same. */
+/* Hashes actions, facts, and every reason: a faster planner must give the same hash. */
 static uint64_t fingerprint(struct berth_plan *plan)
 {
     uint64_t h = berth_plan_hash(plan);
@@ -355,7 +356,7 @@ static int print(struct bench_queue *b)
     return rc;
 }
 
-/* What is paid for every decision, however little there is to decide. */
+/* Measures the fixed cost of a planning cycle. */
 static int print_events(struct bench_queue *b)
 {
     struct bench_event m = {0};

@@ -12,7 +12,7 @@
         __VA_ARGS__, .gpu = true, .constraints = true                                                                  \
     }
 
-/* ---- the whole suite -------------------------------------------------------------------------------------------- */
+/* ---- the full suite --------------------------------------------------------------------------------------------- */
 
 enum {
     LARGE,
@@ -76,7 +76,7 @@ static const struct bench_curve curves[] = {
     {"shapes",                     GROW_SHAPES,    4},
 };
 
-/* ---- the quick one: a tenth, and a tenth of the time ------------------------------------------------------------ */
+/* ---- the quick suite: a tenth of the size and of the time ------------------------------------------------------- */
 
 static const struct bench_size quick_cases[CASES] = {
     [LARGE] = CASE(10000, 100000, 1000, 100),

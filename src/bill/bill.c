@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* ---- lines ---------------------------------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------------------------------ */
 
 static bool asked_for(const struct bill_question *q, const struct book_row *row)
 {
@@ -48,7 +48,7 @@ static struct bill_line line_of(const struct book_row *row, const struct prices 
     return line;
 }
 
-/* Equal ones, which are neighbours, become one. */
+/* Merges equal lines, which are adjacent. */
 static void lines_join(struct bill *b)
 {
     size_t kept = 0;
@@ -87,7 +87,7 @@ void bill_done(struct bill *b)
     *b = (struct bill){0};
 }
 
-/* ---- printed -------------------------------------------------------------------------------------------------------- */
+/* ---- printed ---------------------------------------------------------------------------------------------------- */
 
 static double hours(int64_t billionths)
 {
@@ -114,7 +114,7 @@ static void table_print(const struct bill *b, const struct prices *p, FILE *to)
                   money_text(b->money, money));
 }
 
-/* Quotes what a spreadsheet would misread; a leading sign could become a formula there. */
+/* Quotes text that a spreadsheet would misread, such as a leading sign, which could start a formula. */
 static void csv_cell(FILE *to, const char *text)
 {
     bool formula = *text && strchr("=+-@", *text);
@@ -180,7 +180,7 @@ void bill_print(const struct bill *b, const struct prices *p, enum bill_form for
         table_print(b, p, to);
 }
 
-/* ---- records from the server ---------------------------------------------------------------------------------------- */
+/* ---- records from the server ------------------------------------------------------------------------------------ */
 
 int bill_follow(struct book *b, const struct bill_server *server, const char *path, struct berth_err *err)
 {

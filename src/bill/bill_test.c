@@ -1,4 +1,4 @@
-/* bill_test.c - records become a book, a book and prices a bill, a budget that is spent a limit. */
+/* bill_test.c - records become a book, a book and prices become a bill, a spent budget lowers limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static int64_t total(const struct book *b, const char *prices, const struct bill
     return bill.money;
 }
 
-/* One record with these keys, and what it comes to. */
+/* One record with these keys, and its price. */
 static void records_have_their_price(void **state)
 {
     (void)state;
@@ -105,12 +105,12 @@ static void a_record_counts_once(void **state)
     (void)state;
     CLEANUP(book) struct book b = {0};
     add_page(&b, "{after: 2, first: 1, items: [" HOUR(1, ann, red) "," HOUR(2, bob, red) "]}");
-    add_page(&b, "{after: 3, first: 1, items: [" HOUR(2, bob, red) "," HOUR(3, ann, red) "]}"); /* 2 comes again */
+    add_page(&b, "{after: 3, first: 1, items: [" HOUR(2, bob, red) "," HOUR(3, ann, red) "]}"); /* 2 is repeated */
     assert_int_equal(b.after, 3);
     assert_int_equal(b.missed, 0);
     assert_int_equal(total(&b, PRICES, &(struct bill_question){0}), 60000);
     assert_int_equal(total(&b, PRICES, &(struct bill_question){.user = "ann"}), 40000);
-    add_page(&b, "{after: 9, first: 8, items: [" HOUR(8, ann, red) "]}"); /* 9 was for somebody else to see */
+    add_page(&b, "{after: 9, first: 8, items: [" HOUR(8, ann, red) "]}"); /* 9 was visible only to another user */
     assert_int_equal(b.after, 9);
     assert_int_equal(b.missed, 4);
 }
@@ -126,7 +126,7 @@ static void a_book_is_the_same_after_it_was_saved(void **state)
     assert_true(fd >= 0);
     (void)close(fd);
     (void)unlink(path);
-    assert_int_equal(book_load(path, &again, &err), 0); /* not there: empty */
+    assert_int_equal(book_load(path, &again, &err), 0); /* no file: empty */
     assert_int_equal(again.after, 0);
     add_page(&b, "{after: 2, first: 1, items: [" HOUR(1, ann, red) "," HOUR(2, bob, blue) "]}");
     struct book_lowered *l = book_lowered_add(&b, "group/red", "2026-03");
@@ -140,7 +140,7 @@ static void a_book_is_the_same_after_it_was_saved(void **state)
     assert_int_equal(total(&again, PRICES, &(struct bill_question){0}), 40000);
     assert_non_null(book_lowered_find(&again, "group/red"));
     add_page(&again, "{after: 3, first: 1, items: [" HOUR(3, ann, red) "]}");
-    assert_int_equal(again.rows_len, 2); /* the same line goes on */
+    assert_int_equal(again.rows_len, 2); /* hours were added to the same row */
     FILE *f = fopen(path, "we");
     assert_non_null(f);
     (void)fputs("{\"berth_book\": 99}", f);
@@ -225,12 +225,12 @@ static void bills_are_printed_in_three_forms(void **state)
     }
 }
 
-/* ---- budgets -------------------------------------------------------------------------------------------------------- */
+/* ---- budgets ---------------------------------------------------------------------------------------------------- */
 
-/* A server with one group; what it is asked for may fail. */
+/* A fake server with one group, whose requests can be made to fail. */
 struct fake {
     json_t *group;
-    int fail; /* the next patch */
+    int fail; /* the next patch fails */
     int patches;
 };
 
@@ -298,10 +298,10 @@ static void a_spent_budget_lowers_limits_until_the_next_month(void **state)
     struct fake f = {.group = yaml("{id: red, quota: {limits: {gpu: 8, cpu: 100}}}")};
     add_page(&b, "{after: 1, first: 1, items: [" HOUR(1, ann, red) "]}");
     assert_int_equal(enforce(&f, &b, MARCH, true), 0);
-    assert_int_equal(f.patches, 0); /* one of two is spent */
+    assert_int_equal(f.patches, 0); /* one of two units of money is spent */
     add_page(&b, "{after: 2, first: 1, items: [" HOUR(2, bob, red) "]}");
     assert_int_equal(enforce(&f, &b, MARCH, false), 0);
-    assert_int_equal(f.patches, 0); /* it only says so */
+    assert_int_equal(f.patches, 0); /* without `really` nothing changes */
     f.fail = EACCES;
     assert_int_equal(enforce(&f, &b, MARCH, true), -EACCES);
     assert_int_equal(b.lowered_len, 0);
@@ -310,7 +310,7 @@ static void a_spent_budget_lowers_limits_until_the_next_month(void **state)
     limits_are(&f, "{\"cpu\":100,\"gpu\":0,\"pods\":1}");
     int patches = f.patches;
     assert_int_equal(enforce(&f, &b, MARCH, true), 0);
-    assert_int_equal(f.patches, patches); /* once */
+    assert_int_equal(f.patches, patches); /* no second patch */
     assert_int_equal(enforce(&f, &b, APRIL, true), 0);
     limits_are(&f, "{\"cpu\":100,\"gpu\":8}");
     assert_int_equal(b.lowered_len, 0);
@@ -330,7 +330,7 @@ static void a_floor_raises_no_limit(void **state)
     json_decref(f.group);
 }
 
-/* What is more than can be counted is the most that can be, and not less than nothing. */
+/* Sums that overflow become the maximum, and never negative. */
 static void sums_do_not_turn_over(void **state)
 {
     (void)state;
@@ -355,7 +355,7 @@ static void what_others_changed_meanwhile_stays(void **state)
     limits_are(&f, "{\"gpu\":0,\"pods\":1}");
     (void)json_object_set_new(json_object_get(json_object_get(f.group, "quota"), "limits"), "gpu", json_integer(3));
     assert_int_equal(enforce(&f, &b, APRIL, true), 0);
-    limits_are(&f, "{\"gpu\":3}"); /* the administrator's word, and pods as it was: none */
+    limits_are(&f, "{\"gpu\":3}"); /* gpu as the administrator set it, pods as before: no limit */
     json_decref(f.group);
 }
 
@@ -366,7 +366,7 @@ static void a_lost_connection_is_made_good(void **state)
     struct fake f = {.group = yaml("{id: red, quota: {limits: {gpu: 8}}}"), .fail = ETIMEDOUT};
     add_page(&b, "{after: 2, first: 1, items: [" HOUR(1, ann, red) "," HOUR(2, ann, red) "]}");
     assert_int_equal(enforce(&f, &b, MARCH, true), -ETIMEDOUT);
-    assert_int_equal(b.lowered_len, 1); /* nobody knows whether it came about */
+    assert_int_equal(b.lowered_len, 1); /* it is unknown whether the patch was applied */
     f.fail = 0;
     assert_int_equal(enforce(&f, &b, MARCH, true), 0);
     limits_are(&f, "{\"gpu\":0,\"pods\":1}");

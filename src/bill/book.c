@@ -17,7 +17,7 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-/* ---- months --------------------------------------------------------------------------------------------------------- */
+/* ---- months ----------------------------------------------------------------------------------------------------- */
 
 const char *month_of(int64_t at_ns, char buf[static MONTH_MAX])
 {
@@ -40,7 +40,7 @@ bool month_valid(const char *text)
     return month >= 1 && month <= 12;
 }
 
-/* The first moment of the next one. */
+/* Returns the first moment of the next month. */
 static int64_t month_end_ns(int64_t at_ns)
 {
     struct tm tm = {0};
@@ -50,7 +50,7 @@ static int64_t month_end_ns(int64_t at_ns)
     return (int64_t)timegm(&next) * SECOND_NS;
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 static void row_done(struct book_row *row)
 {
@@ -145,7 +145,7 @@ int book_row_add(struct book_row *row, const char *resource, int64_t hours, stru
     return 0;
 }
 
-/* ---- records -------------------------------------------------------------------------------------------------------- */
+/* ---- records ---------------------------------------------------------------------------------------------------- */
 
 static const char *text_at(const json_t *doc, const char *key)
 {
@@ -153,7 +153,7 @@ static const char *text_at(const json_t *doc, const char *key)
     return text ? text : "";
 }
 
-/* An amount in thousandths of the unit that prices are for. */
+/* Converts an amount to thousandths of the priced unit. */
 static int units_of(const char *resource, const json_t *value, __int128 *ret, int64_t *ret_per, struct berth_err *err)
 {
     int64_t amount = 0;
@@ -166,7 +166,7 @@ static int units_of(const char *resource, const json_t *value, __int128 *ret, in
     return 0;
 }
 
-/* The part of a record that lies in one month. */
+/* Adds the part of a record that lies in one month. */
 static int part_add(struct book *b, const json_t *record, int64_t from_ns, int64_t to_ns, bool last,
                     struct berth_err *err)
 {
@@ -245,7 +245,7 @@ int book_add_page(struct book *b, const json_t *page, bool *ret_more, struct ber
     return 0;
 }
 
-/* ---- limits that were lowered --------------------------------------------------------------------------------------- */
+/* ---- lowered limits --------------------------------------------------------------------------------------------- */
 
 struct book_lowered *book_lowered_find(struct book *b, const char *quota)
 {

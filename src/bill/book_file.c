@@ -1,4 +1,4 @@
-/* book_file.c - the book as a file: read with care, replaced as a whole. */
+/* book_file.c - reads and validates the book's file, and replaces it as a whole. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 enum { FILE_VERSION = 1 };
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 static json_t *row_doc(const struct book_row *row)
 {
@@ -56,7 +56,7 @@ static int write_all(int fd, const char *text)
     return fsync(fd) < 0 ? -errno : 0;
 }
 
-/* The name is durable only when its folder is. */
+/* A renamed file is durable only once its folder is synced. */
 static void folder_sync(const char *path)
 {
     CLEANUP(mem) char *folder = mem_strdup(path);
@@ -92,7 +92,7 @@ int book_save(const struct book *b, const char *path, struct berth_err *err)
     return 0;
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 static const char *text_at(const json_t *doc, const char *key)
 {

@@ -1,4 +1,4 @@
-/* enforce.c - budgets: limits go down when they are spent, and come back in the next month. */
+/* enforce.c - budgets: lowers limits when a budget is spent, and restores them in the next month. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,11 +11,11 @@ struct enforcing {
     struct book *book;
     const struct prices *prices;
     const struct bill_server *server;
-    const char *path; /* of the book */
+    const char *path; /* file of the book */
     char month[MONTH_MAX];
     bool really;
     FILE *to;
-    int rc; /* the first failure */
+    int rc; /* the first error */
     struct berth_err err;
 };
 
@@ -28,14 +28,14 @@ static void failed(struct enforcing *e, const char *quota, const struct berth_er
     }
 }
 
-/* "/v1/groups/vision" of "group/vision". */
+/* Returns "/v1/groups/vision" for "group/vision". */
 static void url_of(const char *quota, struct str *to)
 {
     const char *slash = strchr(quota, '/');
     str_addf(to, "/v1/%.*ss/%s", slash ? (int)(slash - quota) : 0, quota, slash ? slash + 1 : "");
 }
 
-/* The limits that a user or group has; a new reference. */
+/* Reads the limits of a user or group, a new reference. */
 static int limits_get(struct enforcing *e, const char *quota, json_t **ret, struct berth_err *err)
 {
     CLEANUP(str) struct str url = {0};
@@ -60,7 +60,7 @@ static int limits_patch(struct enforcing *e, const char *quota, const json_t *li
     return rc;
 }
 
-/* Amounts may be written as numbers or as text. */
+/* Compares amounts, which may be numbers or text. */
 static bool same_amount(const json_t *a, const json_t *b)
 {
     char x[64], y[64];
@@ -77,13 +77,13 @@ static bool same_amount(const json_t *a, const json_t *b)
     return strcmp(x, y) == 0;
 }
 
-/* Did the server answer, and say no? */
+/* Returns whether the server answered with a refusal. */
 static bool refused(int rc)
 {
     return rc == -EINVAL || rc == -EACCES || rc == -EPERM || rc == -ENOENT || rc == -EBUSY;
 }
 
-/* Nobody knows whether what was lowered before came about: where a limit is still what it was, it is set again. */
+/* Sets again limits that still have their old value: an earlier request to lower them may have been lost. */
 static void confirm(struct enforcing *e, const struct book_lowered *l)
 {
     struct berth_err err = {0};
@@ -109,7 +109,7 @@ static bool amount_read(const char *resource, const json_t *value, int64_t *ret)
                                                   : quantity_parse(resource, value, ret, NULL)) == 0;
 }
 
-/* Of the floor what is below the present limits: those that are as low already stay. A new reference. */
+/* Returns the part of the floor that is below the present limits, a new reference; lower limits are kept. */
 static json_t *what_lowers(const json_t *floor, const json_t *limits)
 {
     json_t *set = json_object(), *value;
@@ -148,7 +148,7 @@ static void lower(struct enforcing *e, const char *quota, const struct budget *b
         rc = e->path ? book_save(e->book, e->path, &err) : 0;
         if (rc == 0 && json_object_size(set))
             rc = limits_patch(e, quota, set, &err);
-        if (rc < 0 && refused(rc)) { /* else it may have been done all the same: the next run sees to it */
+        if (rc < 0 && refused(rc)) { /* after other errors the limit may have been lowered: the next run confirms it */
             book_lowered_drop(e->book, quota);
             if (e->path)
                 (void)book_save(e->book, e->path, NULL);
@@ -161,7 +161,7 @@ static void lower(struct enforcing *e, const char *quota, const struct budget *b
         failed(e, quota, &err);
 }
 
-/* What was set and nobody has changed since goes back to what it was. */
+/* Restores limits that still have the lowered value. */
 static void restore(struct enforcing *e, const char *quota)
 {
     struct berth_err err = {0};
@@ -170,7 +170,7 @@ static void restore(struct enforcing *e, const char *quota)
     const char *resource;
     (void)fprintf(e->to, "%s: its limits %s restored\n", quota, e->really ? "are" : "would be");
     int rc = e->really ? limits_get(e, quota, &limits, &err) : 0;
-    if (rc == -ENOENT) /* it is gone: nothing to restore */
+    if (rc == -ENOENT) /* deleted: nothing to restore */
         rc = 0;
     json_object_foreach(l->set, resource, value)
     {
@@ -212,7 +212,7 @@ static const struct budget *budget_of(const struct prices *p, const char *quota)
     return NULL;
 }
 
-/* Those that were lowered and need not be any more; restoring one takes it off the list. */
+/* Restores limits whose budget is no longer spent; each restore removes an entry of the list. */
 static void restore_all(struct enforcing *e)
 {
     for (size_t i = e->book->lowered_len; i-- > 0;) {

@@ -1,4 +1,4 @@
-/* main.c - berth-bill: records of use from a server, bills for people, budgets for groups. */
+/* main.c - berth-bill: reads usage records from a server, prints bills, enforces budgets of groups and users. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,9 +17,9 @@
 
 enum { EXIT_USAGE = 2 };
 
-/* ---- the server ----------------------------------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------------------------- */
 
-/* The error of an answer, by its status; its sentence is the server's. */
+/* Converts an HTTP error status to an errno, with the server's message. */
 static int refusal(const struct client_answer *answer, const char *path, struct berth_err *err)
 {
     static const struct {
@@ -75,7 +75,7 @@ static int patch(void *ctx, const char *path, const json_t *body, struct berth_e
     return rc;
 }
 
-/* The first line of a file. */
+/* Reads the first line of a file. */
 static int token_read(const char *path, char ret[static 256], struct berth_err *err)
 {
     FILE *f = fopen(path, "re");
@@ -105,7 +105,7 @@ static int server_open(const struct bill_options *o, struct client **ret, struct
     return client_new(&config, ret, err);
 }
 
-/* ---- the run -------------------------------------------------------------------------------------------------------- */
+/* ---- the run ---------------------------------------------------------------------------------------------------- */
 
 static int64_t wall_ns(void)
 {
@@ -139,7 +139,7 @@ static int run_with(const struct bill_options *o, const struct prices *prices, s
     return rc;
 }
 
-/* Two that write one book would forget what the other has lowered. */
+/* Locks the book: two processes that write it would overwrite each other's lowered limits. */
 static int book_lock(const char *path, int *ret, struct berth_err *err)
 {
     CLEANUP(str) struct str name = {0};
@@ -161,7 +161,7 @@ static int run(const struct bill_options *o, struct berth_err *err)
     if (rc < 0)
         return rc;
     int lock = -1;
-    if (!o->no_fetch || o->enforce) /* else it is only read */
+    if (!o->no_fetch || o->enforce) /* otherwise the book is only read */
         rc = book_lock(o->book, &lock, err);
     if (rc == 0)
         rc = book_load(o->book, &book, err);

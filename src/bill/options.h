@@ -16,9 +16,9 @@ struct bill_options {
     enum bill_form form;
 };
 
-/* -EINVAL with what is wrong. Texts point into argv. */
+/* Returns -EINVAL with the reason. The strings point into argv. */
 int bill_options_read(int argc, char *const *argv, struct bill_options *ret, struct berth_err *err);
 void bill_options_help(FILE *to);
-/* "table", "json", "csv"; "user", "group". -EINVAL for others. */
+/* Parse "table", "json" or "csv"; "user" or "group". -EINVAL for other words. */
 int bill_form_find(const char *name, enum bill_form *ret, struct berth_err *err);
 int bill_by_find(const char *name, enum bill_by *ret, struct berth_err *err);

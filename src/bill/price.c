@@ -11,9 +11,9 @@
 
 enum { THOUSAND = 1000, PRICES_MAX = 1024 };
 
-/* ---- numbers -------------------------------------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------------------------------- */
 
-/* A number of at most so many decimals, not below 0. */
+/* Parses a number with a limited number of decimals, not below 0. */
 static int scaled(struct reader *r, const json_t *value, int64_t scale, int64_t *ret)
 {
     char buf[DECIMAL_TEXT_MAX];
@@ -37,7 +37,7 @@ static int money_read(struct reader *r, const struct key *key, const json_t *val
     return scaled(r, value, MONEY_ONE, key_field(key, object));
 }
 
-/* {name: number}; arg: the scale. */
+/* Parses {name: number}; arg: the scale. */
 static int price_map_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     const int64_t *scale = key->arg;
@@ -58,7 +58,7 @@ static int price_map_read(struct reader *r, const struct key *key, const json_t 
     return 0;
 }
 
-/* ---- budgets -------------------------------------------------------------------------------------------------------- */
+/* ---- budgets ---------------------------------------------------------------------------------------------------- */
 
 static int floor_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
@@ -91,7 +91,7 @@ static const struct object_kind budget_kind = {.table = &budget_keys,
                                                .initial = &(const struct budget){.amount = -1},
                                                .finish = budget_finish};
 
-/* ---- the file ------------------------------------------------------------------------------------------------------- */
+/* ---- the file --------------------------------------------------------------------------------------------------- */
 
 static const int64_t money_scale = MONEY_ONE, times_scale = THOUSAND;
 
@@ -152,7 +152,7 @@ void prices_done(struct prices *p)
     *p = (struct prices){0};
 }
 
-/* ---- what it comes to ----------------------------------------------------------------------------------------------- */
+/* ---- computing money -------------------------------------------------------------------------------------------- */
 
 static int64_t price_find(const struct price *list, size_t len, const char *name, int64_t fallback)
 {

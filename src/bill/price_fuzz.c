@@ -1,4 +1,5 @@
-/* price_fuzz.c - files of prices, and the same text as a page of records: refused in words, or good for a bill. */
+/* price_fuzz.c - any text as a file of prices, and as a page of records: rejected with a message, or usable for a bill.
+ */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

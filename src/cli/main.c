@@ -8,7 +8,7 @@
 #include "cli/lib/command.h"
 #include "cli/lib/suggest.h"
 
-/* What may stand before the verb and after it. */
+/* Options that may stand both before and after the verb. */
 struct everywhere {
     struct common_values common;
     struct connect_values connect;
@@ -28,7 +28,7 @@ static int verb_unknown(const struct cli *cli, const char *word)
     return cli_fail(cli, EXIT_USAGE, "no command '%s'; 'berth help' lists them", word);
 }
 
-/* `word` NULL: only the family's name is there. */
+/* `word` NULL: the command line has only the family's name. */
 static int family_run(const struct cli *cli, const struct family *family, const char *word)
 {
     struct suggest near;
@@ -81,7 +81,7 @@ static int command_start(struct cli *cli, const struct command *command, struct 
     return rc == EXIT_OK ? command->run(cli, values, operands) : rc;
 }
 
-/* Options, then operands as they are; a "--" between them is no operand. */
+/* Parses leading options; all later words are operands. A "--" in between is not an operand. */
 static int leading_parse(const struct option_set *sets, size_t sets_len, int argc, char *const *argv,
                          struct operands *ret, struct berth_err *err)
 {
@@ -124,7 +124,7 @@ static int command_run(struct cli *cli, const struct command *command, struct ev
     return rc;
 }
 
-/* A full disk must not look like success. */
+/* Flushes the output and reports write errors, so that a full disk is not taken for success. */
 static int output_close(const struct cli *cli, int rc)
 {
     bool failed = ferror(cli->out) != 0;
@@ -152,7 +152,7 @@ static int run(struct cli *cli, struct everywhere *everywhere, int argc, char *c
     return verb_unknown(cli, argv[0]);
 }
 
-/* Called by the name of a verb of Slurm's, by a link: the same as with that verb. NULL: by our own. */
+/* Returns the verb if the program was started through a link with the name of a Slurm command; otherwise NULL. */
 static char *name_verb(const char *path)
 {
     static char names[][8] = {"squeue", "scancel", "sinfo", "sbatch", "srun"};
@@ -186,14 +186,14 @@ int main(int argc, char **argv)
         {connect_options, connect_options_len, &everywhere.connect},
     };
 
-    signal(SIGPIPE, SIG_DFL); /* a reader that went away (`berth plan f | head`) ends us without a word */
+    signal(SIGPIPE, SIG_DFL); /* `berth plan f | head`: ends silently when the reader closes the pipe */
     setlocale(LC_CTYPE, "");
     cli_init(&cli, NULL);
     char *verb = argc > 0 ? name_verb(argv[0]) : NULL;
     if (verb)
         return run_by_name(&cli, &everywhere, verb, argc, argv);
     if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0))
-        argv[1] = version; /* what people try first */
+        argv[1] = version; /* accepts the usual --version and -V */
     if (options_parse_leading(sets, 2, argc - 1, argv + 1, &words, &err) != 0)
         return cli_fail(&cli, EXIT_USAGE, "%s before the command; 'berth help' lists commands", err.text);
     cli_init(&cli, color_name(everywhere.common.color));

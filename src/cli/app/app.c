@@ -1,4 +1,5 @@
-/* app.c - `berth app add|scale|settings|install`; the rest of the family is in actions.c, delete.c and get.c. */
+/* app.c - `berth app add|scale|settings|install`; the other app verbs are in cli/show: actions.c, delete.c and get.c.
+ */
 #include <string.h>
 
 #include "base/mem.h"
@@ -13,7 +14,7 @@ static struct target app_target(const char *id)
     return (struct target){collection_find("app"), id};
 }
 
-/* ---- add ------------------------------------------------------------------------------------------------------------ */
+/* ---- add -------------------------------------------------------------------------------------------------------- */
 
 struct add_values {
     struct workload_values workload;
@@ -73,7 +74,7 @@ const struct command app_add_command = {
     .run = add_run,
 };
 
-/* ---- scale ---------------------------------------------------------------------------------------------------------- */
+/* ---- scale ------------------------------------------------------------------------------------------------------ */
 
 static int scale_run(struct cli *cli, const void *values, const struct operands *operands)
 {
@@ -110,7 +111,7 @@ const struct command app_scale_command = {
     .run = scale_run,
 };
 
-/* ---- settings and install ------------------------------------------------------------------------------------------- */
+/* ---- settings and install --------------------------------------------------------------------------------------- */
 
 struct map_values {
     unsigned form;
@@ -136,7 +137,7 @@ static int map_show(struct api *a, const char *id, const char *map, unsigned for
     return rc;
 }
 
-/* Without KEY=VALUE the map is shown, with some of them these are changed and the rest stays. */
+/* Without KEY=VALUE prints the map; with KEY=VALUE changes those keys and keeps the others. */
 static int map_run(struct cli *cli, const void *values, const struct operands *operands)
 {
     const struct map_values *v = values;

@@ -1,4 +1,4 @@
-/* cp.c - `berth cp`: files and folders out of a pod and into it, by the tar that is in it. */
+/* cp.c - `berth cp`: copies files and folders from and to a pod, with the pod's own tar. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,9 +17,9 @@
 
 enum { PIECE_BYTES = 64 * 1024 };
 
-/* "POD:PATH", or a path here: one that starts with '.' or '/', or has no colon. */
+/* One side of the copy: "POD:PATH", or a local path, which starts with '.' or '/' or has no colon. */
 struct end {
-    char *pod; /* NULL: here */
+    char *pod; /* NULL: a local path */
     const char *path;
 };
 
@@ -40,7 +40,7 @@ static void end_read(const char *text, struct end *ret)
     ret->path = colon + 1;
 }
 
-/* A path as folder and name: "/a/b/" is "/a" and "b"; of "/" and what ends in dots the name is "". */
+/* A path as folder and name: "/a/b/" is "/a" and "b". The name is "" for "/" and for paths that end in dots. */
 struct parts {
     char *folder, *name;
 };
@@ -86,7 +86,7 @@ static void moved(void *ctx, size_t done, size_t total)
     progress_tell(ctx, done, total);
 }
 
-/* ---- out of a pod --------------------------------------------------------------------------------------------------- */
+/* ---- from a pod ------------------------------------------------------------------------------------------------- */
 
 struct taking {
     const struct cli *cli;
@@ -109,7 +109,8 @@ static bool words_pass(void *ctx, const char *at, size_t len)
     return true;
 }
 
-/* The folder to write into, and the name there: LOCAL itself, or, if that is a folder, what it was called before. */
+/* Opens the folder to write to and returns the name of the copy: LOCAL itself, or the original name if LOCAL is a
+ * folder. */
 static int place_open(const struct cli *cli, const char *local, const char *name, struct parts *ret, int *ret_fd)
 {
     struct stat st;
@@ -180,9 +181,9 @@ static int copy_out(struct api *a, const struct pod *pod, const char *path, cons
     return rc;
 }
 
-/* ---- into a pod ----------------------------------------------------------------------------------------------------- */
+/* ---- to a pod --------------------------------------------------------------------------------------------------- */
 
-/* What tar in the pod says is heard by one thread while another sends. */
+/* One thread reads the output of the pod's tar while another thread sends the archive. */
 struct sending {
     struct api input, heard;
     struct remote remote;
@@ -225,7 +226,7 @@ static bool archive_send(void *ctx, const void *at, size_t len)
     return true;
 }
 
-/* Where it goes: into PATH if that is a folder, or is written as one; else PATH is its name. */
+/* Determines the target: within PATH if PATH is a folder or ends in '/'; otherwise PATH is the name of the copy. */
 static int target_of(struct api *a, const struct pod *pod, const char *path, const char *local, struct parts *ret)
 {
     const char *const test[] = {"test", "-d", path, NULL};
@@ -261,7 +262,7 @@ static int send_all(struct api *a, struct sending *s, const char *local, const c
         rc = -ECANCELED;
     progress_end(&progress);
     if (rc == 0 || s->fed == EXIT_NOT_FOUND)
-        return EXIT_OK; /* if tar has ended early, it says why */
+        return EXIT_OK; /* if tar has ended early, its error output says why */
     return rc == -ECANCELED ? s->fed : cli_fail(a->cli, EXIT_FAILED, "%s", err.text);
 }
 
@@ -286,7 +287,7 @@ static int copy_in(struct api *a, const struct pod *pod, const char *local, cons
         rc = cli_fail(a->cli, EXIT_FAILED, "cannot start a thread: %s", strerror(failed));
     if (rc == EXIT_OK) {
         rc = send_all(a, &s, local, to.name);
-        if (rc != EXIT_OK) { /* what has come there is not whole: end it */
+        if (rc != EXIT_OK) { /* the copy in the pod is incomplete: end tar */
             CLEANUP(api_answer) struct api_answer answer = {0};
             struct api_trouble trouble;
             (void)api_try(&s.input, &(struct api_request){.method = "DELETE", .path = s.remote.path}, &answer,
@@ -303,7 +304,7 @@ static int copy_in(struct api *a, const struct pod *pod, const char *local, cons
     return rc;
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------------- */
+/* ---- the verb --------------------------------------------------------------------------------------------------- */
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
 {

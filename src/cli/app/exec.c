@@ -1,4 +1,4 @@
-/* exec.c - `berth exec`: a command beside what runs in a pod, with or without a terminal. */
+/* exec.c - `berth exec`: runs a command in a running pod, with or without a terminal. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "cli/lib/command.h"
 #include "wire/text/document.h"
 
-/* One request at a time may bring this much. */
+/* Most bytes of input per request. */
 enum { PIECE_BYTES = 64 * 1024 };
 
 struct exec_values {
@@ -29,7 +29,8 @@ static const struct option options[] = {
                     "Added to its environment; may be given several times."),
 };
 
-/* Threads have this to themselves until the process ends, so it is freed only where there are none. */
+/* State of one command. Detached threads use it until the process ends, so it is freed only if no thread was
+ * started. */
 struct session {
     struct api api;
     struct remote remote;
@@ -39,14 +40,14 @@ struct session {
     bool raw;
 };
 
-/* ---- the terminal --------------------------------------------------------------------------------------------------- */
+/* ---- the terminal ----------------------------------------------------------------------------------------------- */
 
 static bool window(struct winsize *ret)
 {
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, ret) == 0 || ioctl(STDIN_FILENO, TIOCGWINSZ, ret) == 0;
 }
 
-/* Every key is the command's, Ctrl-C too. */
+/* Sets raw mode: all keys, including Ctrl-C, go to the command. */
 static int terminal_raw(const struct cli *cli, struct session *s)
 {
     if (tcgetattr(STDIN_FILENO, &s->was) != 0)
@@ -76,7 +77,7 @@ static void size_tell(struct session *s)
         return;
     CLEANUP(json) json_t *body = json_pack("{s:i, s:i}", "rows", size.ws_row, "columns", size.ws_col);
     str_addf(&path, "%s/resize", s->remote.path);
-    /* What fails here will be told by the stream, too. */
+    /* The stream will report the same error. */
     (void)api_try(&s->size, &(struct api_request){.method = "POST", .path = str_text(&path), .body = body}, &answer,
                   &trouble);
 }
@@ -89,7 +90,7 @@ static void signals_make(sigset_t *ret)
     sigaddset(ret, SIGHUP);
 }
 
-/* Whatever ends us leaves the terminal as it was. */
+/* Restores the terminal when a signal ends the program. */
 static void *signals_main(void *ctx)
 {
     struct session *s = ctx;
@@ -107,7 +108,7 @@ static void *signals_main(void *ctx)
     return NULL;
 }
 
-/* ---- input and output ----------------------------------------------------------------------------------------------- */
+/* ---- input and output ------------------------------------------------------------------------------------------- */
 
 static void *input_main(void *ctx)
 {
@@ -125,7 +126,7 @@ static void *input_main(void *ctx)
     }
     mem_free(piece);
     for (;;)
-        (void)pause(); /* what it has stays in use until the process ends */
+        (void)pause(); /* other threads may use this thread's data until the process ends */
     return NULL;
 }
 
@@ -155,7 +156,7 @@ static bool err_print(void *ctx, const char *at, size_t len)
     return write_all(fileno(cli->err), at, len);
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------------- */
+/* ---- the verb --------------------------------------------------------------------------------------------------- */
 
 static int thread_start(const struct cli *cli, struct session *s, struct api *own, void *(*body)(void *))
 {
@@ -217,7 +218,8 @@ static int talk(struct cli *cli, const struct exec_ask *v, struct session *s)
     if (v->terminal) {
         sigset_t set;
         signals_make(&set);
-        (void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* before any thread: they are one thread's business */
+        /* before any thread starts: only one thread receives the signals */
+        (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
         rc = thread_start(cli, s, &s->size, signals_main);
     }
     if (rc == EXIT_OK && v->terminal && v->interactive)
@@ -225,7 +227,7 @@ static int talk(struct cli *cli, const struct exec_ask *v, struct session *s)
     if (rc == EXIT_OK && v->interactive)
         rc = thread_start(cli, s, &s->input, input_main);
     if (rc == EXIT_OK && !v->interactive && !v->terminal)
-        rc = remote_feed(&s->api, &s->remote, NULL, 0, true); /* there is nothing to read */
+        rc = remote_feed(&s->api, &s->remote, NULL, 0, true); /* without -i the input is empty */
     if (rc == EXIT_OK || rc == EXIT_NOT_FOUND)
         rc = remote_hear(&s->api, &s->remote, &ear, &exit_code);
     terminal_restore(s);

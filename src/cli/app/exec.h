@@ -1,4 +1,4 @@
-/* exec.h - a command beside what runs in a pod, with our standard input and terminal. */
+/* exec.h - runs a command in a running pod, with the standard input and terminal of this program. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,14 +7,15 @@
 #include "cli/lib/cli.h"
 
 struct exec_ask {
-    const char *pod; /* as cli/app/session.h has it */
+    const char *pod; /* the pod's name as in cli/app/session.h */
     bool interactive, terminal;
     const char *const *env; /* NAME=VALUE */
     size_t env_len;
     const char *const *command;
     size_t command_len;
-    bool *ret_ended; /* it has run to its end, and what is returned is its own code; NULL: whatever */
+    bool *ret_ended; /* set to true if the command ended by itself and the result is its exit code; may be NULL */
 };
 
-/* To its end. Returns its exit code, or an enum exit_code, told. Threads it started go on until the process ends. */
+/* Runs the command to its end. Returns the command's exit code, or an enum exit_code after printing an error. Threads
+ * that it starts continue until the process ends. */
 int exec_in(struct cli *cli, const struct exec_ask *ask);

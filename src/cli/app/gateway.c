@@ -1,4 +1,4 @@
-/* gateway.c - `berth gateway`: a load balancer's configuration, once or whenever it changes. */
+/* gateway.c - `berth gateway`: writes a load balancer's configuration, once or on every change. */
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -36,16 +36,16 @@ struct gateway {
     const struct gateway_values *values;
     unsigned program;
     VEC(struct gateway_door) doors;
-    VEC(char *) texts; /* of the doors */
+    VEC(char *) texts; /* own the strings of the doors */
     const char *const *then;
     size_t then_len;
     struct str line, last;
     int rc;
 };
 
-/* ---- what was asked for -------------------------------------------------------------------------------------------- */
+/* ---- arguments -------------------------------------------------------------------------------------------------- */
 
-/* "photos.ada/http=0.0.0.0:80"; ":80" is every address. */
+/* Parses "photos.ada/http=0.0.0.0:80"; ":80" means every address. */
 static int door_parse(struct gateway *g, const char *word)
 {
     const char *equals = strchr(word, '='), *colon = equals ? strrchr(equals, ':') : NULL;
@@ -93,7 +93,7 @@ static int words_parse(struct gateway *g, const struct operands *operands)
     return EXIT_OK;
 }
 
-/* Ids as the server has them: NAME alone is the caller's own. */
+/* Completes the ids to the server's form: a NAME without owner belongs to the caller. */
 static int names_complete(struct gateway *g)
 {
     for (size_t i = 0; i < g->doors.len; i++) {
@@ -111,7 +111,7 @@ static int names_complete(struct gateway *g)
     return EXIT_OK;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 static int file_write(const struct gateway *g, const char *text, size_t len)
 {
@@ -140,7 +140,7 @@ static void run_command(const struct gateway *g)
     mem_free(argv);
 }
 
-/* Writes what these services make of it, if that is anything new. */
+/* Writes the configuration for these services if it differs from the last one. */
 static int update(struct gateway *g, const json_t *services)
 {
     CLEANUP(str) struct str text = {0};
@@ -156,14 +156,15 @@ static int update(struct gateway *g, const json_t *services)
         return rc;
     str_clear(&g->last);
     str_add_bytes(&g->last, text.at, text.len);
-    if (g->then_len) { /* a program that is just reading its configuration may miss that it is to read it again */
+    if (g->then_len) {
+        /* only after a change: a program that is reading its configuration may miss a second reload signal */
         run_command(g);
         (void)nanosleep(&(struct timespec){.tv_nsec = REST_MS * 1000000}, NULL);
     }
     return EXIT_OK;
 }
 
-/* ---- watching ------------------------------------------------------------------------------------------------------ */
+/* ---- watching --------------------------------------------------------------------------------------------------- */
 
 static bool take_piece(void *ctx, const char *at, size_t len)
 {
@@ -182,7 +183,8 @@ static bool take_piece(void *ctx, const char *at, size_t len)
     return g->rc == EXIT_OK;
 }
 
-/* For as long as nobody ends it: a daemon that is away is asked again, and the last configuration stands meanwhile. */
+/* Runs until the process is ended. While the daemon is unreachable, the last configuration stays and the request is
+ * repeated. */
 static int watch(struct gateway *g)
 {
     while (g->rc == EXIT_OK) {

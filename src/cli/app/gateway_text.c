@@ -30,7 +30,7 @@ static const json_t *endpoint_of(const json_t *services, const struct gateway_do
     return door->endpoint ? named(endpoints, "name", door->endpoint) : json_array_get(endpoints, 0);
 }
 
-/* A name that every program takes: "photos.ada/http" is photos_ada_http. */
+/* Writes a name that every program accepts: "photos.ada/http" becomes photos_ada_http. */
 static void name_write(struct str *to, const struct gateway_door *door)
 {
     CLEANUP(str) struct str name = {0};
@@ -55,7 +55,7 @@ static void address_write(struct str *to, const json_t *instance)
              json_integer_value(json_object_get(instance, "port")));
 }
 
-/* Those that are ready; where all weights are 0 each counts as 1 (docs/services.md). */
+/* A ready instance; if all weights are 0, each counts as 1 (docs/services.md). */
 struct target {
     const json_t *instance;
     json_int_t weight;
@@ -80,7 +80,7 @@ static size_t targets_of(const json_t *endpoint, struct target *ret, size_t max)
 
 enum { TARGETS_MAX = 1024 };
 
-/* ---- HAProxy ------------------------------------------------------------------------------------------------------- */
+/* ---- HAProxy ---------------------------------------------------------------------------------------------------- */
 
 static void haproxy_head(struct str *to)
 {
@@ -98,7 +98,7 @@ static void haproxy_door(struct str *to, const struct gateway_door *door, const 
     str_add(to, "\nlisten ");
     name_write(to, door);
     str_addf(to, "\n    bind %s\n    mode %s\n    balance roundrobin\n", door->bind, http ? "http" : "tcp");
-    if (http) /* a request that no server has begun to answer is given to the next */
+    if (http) /* a request that a server has not begun to answer is retried on the next server */
         str_add(to, "    retry-on conn-failure empty-response\n");
     for (size_t i = 0; i < len; i++) {
         str_addf(to, "    server i%" JSON_INTEGER_FORMAT " ",
@@ -108,7 +108,7 @@ static void haproxy_door(struct str *to, const struct gateway_door *door, const 
     }
 }
 
-/* ---- nginx --------------------------------------------------------------------------------------------------------- */
+/* ---- nginx ------------------------------------------------------------------------------------------------------ */
 
 static void nginx_upstream(struct str *to, const struct gateway_door *door, const struct target *targets, size_t len)
 {
@@ -150,7 +150,7 @@ static void nginx_stream(struct str *to, const struct gateway_door *door, const 
     struct target targets[TARGETS_MAX];
     size_t len = targets_of(endpoint, targets, TARGETS_MAX);
     bool udp = strcmp(text_of(endpoint, "protocol"), "udp") == 0;
-    if (len == 0) /* nobody listens, and nobody is kept waiting */
+    if (len == 0) /* no listener: connections are refused at once */
         return;
     nginx_upstream(to, door, targets, len);
     str_addf(to, "    server {\n        listen %s%s;\n        proxy_connect_timeout 2s;\n        proxy_pass ",

@@ -1,4 +1,4 @@
-/* gateway_text.h - the configuration of a load balancer, from service_info; a pure function of it.
+/* gateway_text.h - the configuration of a load balancer as a pure function of the services.
  *
  * To add a program: a row in gateway_text.c.
  */
@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-/* One door: who comes to `bind` ("0.0.0.0:80") is sent to an endpoint of an app. */
+/* A listening address `bind` ("0.0.0.0:80") that forwards to an endpoint of an app. */
 struct gateway_door {
     const char *app, *endpoint; /* endpoint NULL: the app's first */
     const char *bind;
@@ -16,8 +16,8 @@ struct gateway_door {
 
 extern const char *const gateway_programs[]; /* "haproxy", "nginx"; ends with NULL */
 
-/* Appends it. `program` is a place in gateway_programs; `services` the items of GET /v1/services. A door whose app is not
- * there, or has nothing ready, answers 503, or closes at once where it is not HTTP. The text only changes when something
- * of it does. */
+/* Appends the configuration. `program` is an index into gateway_programs; `services` are the items of GET /v1/services.
+ * A door without app or without a ready instance answers 503, or closes the connection if it is not HTTP. The text
+ * changes only if its contents change. */
 void balancer_write(struct str *to, unsigned program, const json_t *services, const struct gateway_door *doors,
                     size_t doors_len);

@@ -1,4 +1,6 @@
-/* gateway_text_test.c - what is written for which services. Whether the programs take it: tests/agent/gateway_test.sh. */
+/* gateway_text_test.c - the configuration written for given services. tests/gateway_test.sh checks it with the
+ * programs.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +24,7 @@ static const char services[] =
 static const struct {
     unsigned program;
     struct gateway_door door;
-    const char *has, *not ; /* NULL: nothing */
+    const char *has, *not ; /* NULL: none */
 } rows[] = {
     {0, {"web.ada", "http", "0.0.0.0:80"}, "server i3 10.0.0.1:10016 weight 100\n", "i5"        },
     {0, {"web.ada", "http", "0.0.0.0:80"}, "server i4 [fd00::2]:10016 weight 50\n", "mode tcp"  },
@@ -31,7 +33,8 @@ static const struct {
     {0, {"gone.ada", NULL, "0.0.0.0:80"},  "bind 0.0.0.0:80",                       "server i"  },
     {1, {"web.ada", "http", "0.0.0.0:80"}, "server 10.0.0.1:10016 weight=100",      "10.0.0.3"  },
     {1, {"web.ada", "dns", "0.0.0.0:53"},  "listen 0.0.0.0:53 udp;",                "return 503"},
-    {1, {"web.ada", "dns", "0.0.0.0:53"},  "server 10.0.0.1:10017 weight=1 ",       NULL        }, /* all are 0 */
+ /* all weights are 0 */
+    {1, {"web.ada", "dns", "0.0.0.0:53"},  "server 10.0.0.1:10017 weight=1 ",       NULL        },
     {1, {"gone.ada", NULL, "0.0.0.0:80"},  "return 503;",                           "upstream"  },
 };
 

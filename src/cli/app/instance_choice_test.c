@@ -30,7 +30,7 @@ static void by_the_rule(void **state)
         assert_int_equal(choice_weighted(rows[i].weights, rows[i].len, rows[i].random), rows[i].want);
 }
 
-/* Evenly spread numbers give each exactly its share, and one without weight nothing. */
+/* Evenly spread numbers give each instance exactly its share, and an instance of weight 0 nothing. */
 static void each_its_share(void **state)
 {
     static const uint32_t weights[] = {10, 0, 30, 60, 0};

@@ -1,4 +1,4 @@
-/* migration.c - `berth migrate`, `berth migrations` and `berth migration undo`: pods that move. */
+/* migration.c - `berth migrate`, `berth migrations` and `berth migration undo`: moves pods to other nodes. */
 #include <string.h>
 #include <time.h>
 
@@ -20,7 +20,7 @@ static const char *member(const json_t *item, const char *key)
     return text ? text : "";
 }
 
-/* ---- migrate -------------------------------------------------------------------------------------------------------- */
+/* ---- migrate ---------------------------------------------------------------------------------------------------- */
 
 struct migrate_values {
     const char *to;
@@ -33,7 +33,7 @@ static const struct option migrate_options[] = {
     DRY_RUN_ROW(migrate_values, dry_run),
 };
 
-/* The one pod that a text names, whatever it is doing. */
+/* Finds the one pod that a text names, in any state. */
 static int pod_named(struct api *api, const char *text, struct pod *ret)
 {
     CLEANUP(pod_name) struct pod_name name = {0};
@@ -52,7 +52,7 @@ static int pod_named(struct api *api, const char *text, struct pod *ret)
     return EXIT_OK;
 }
 
-/* GET. A server that is away is asked again; EXIT_NOT_FOUND is not told. */
+/* Sends a GET and repeats it while the server is unreachable. EXIT_NOT_FOUND is returned without a message. */
 static int answer_await(struct api *api, const char *path, const struct pod *pod, json_t **ret)
 {
     struct reconnect_notice notice = RECONNECT_NOTICE_INIT;
@@ -73,7 +73,7 @@ static int answer_await(struct api *api, const char *path, const struct pod *pod
     return rc == EXIT_OK || rc == EXIT_NOT_FOUND ? rc : api_tell(api, &trouble);
 }
 
-/* The migration of this instance; NULL: there is none. *ret_list owns it. */
+/* Finds the migration of this instance; NULL: none. *ret_list owns the result. */
 static int migration_get(struct api *api, const struct pod *pod, json_t **ret_list, const json_t **ret)
 {
     json_t *item;
@@ -93,7 +93,7 @@ static int migration_get(struct api *api, const struct pod *pod, json_t **ret_li
     return EXIT_OK;
 }
 
-/* EXIT_NOT_FOUND, not told: the instance is gone. */
+/* Returns EXIT_NOT_FOUND, without a message, if the instance no longer exists. */
 static int instance_find(struct api *api, const char *instance, const struct pod *pod)
 {
     CLEANUP(str) struct str path = {0};
@@ -102,8 +102,8 @@ static int instance_find(struct api *api, const char *instance, const struct pod
     return answer_await(api, str_text(&path), pod, NULL);
 }
 
-/* If the old instance is still there, no other has taken over. `heir` is the number of the new instance; 0: none was
- * seen. */
+/* Prints the outcome. If the old instance still exists, the pod did not move. `heir` is the number of the new instance;
+ * 0: none was seen. */
 static int tell_end(struct api *api, const struct pod *pod, json_int_t heir)
 {
     char number[24];
@@ -189,7 +189,7 @@ const struct command migrate_command = {
     .run = migrate_run,
 };
 
-/* ---- migrations ----------------------------------------------------------------------------------------------------- */
+/* ---- migrations ------------------------------------------------------------------------------------------------- */
 
 static void migrations_table(const struct cli *cli, const json_t *items)
 {
@@ -257,7 +257,7 @@ const struct command migrations_command = {
     .run = migrations_run,
 };
 
-/* ---- undo ----------------------------------------------------------------------------------------------------------- */
+/* ---- undo ------------------------------------------------------------------------------------------------------- */
 
 static int undo_run(struct cli *cli, const void *values, const struct operands *operands)
 {

@@ -1,4 +1,4 @@
-/* secret.c - `berth secret set`; the rest of the family is in delete.c and get.c. */
+/* secret.c - `berth secret set`; the other secret verbs are in cli/show: delete.c and get.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static void close_cleanup(const int *fd)
         (void)close(*fd);
 }
 
-/* All of a file, or of standard input ("-"). A new reference. */
+/* Reads a whole file, or standard input ("-"). The result is a new reference. */
 static int file_value(const struct cli *cli, const char *path, json_t **ret)
 {
     CLEANUP(mem) char *text = mem_alloc(VALUE_BYTES_MAX + 1);
@@ -42,13 +42,13 @@ static int file_value(const struct cli *cli, const char *path, json_t **ret)
     return EXIT_OK;
 }
 
-/* KEY=VALUE, or KEY=@FILE for what is in a file. */
+/* Adds KEY=VALUE, or KEY=@FILE with the contents of FILE. */
 static int pair_add(const struct cli *cli, const char *word, json_t *data)
 {
     const char *mark = strchr(word, '=');
     json_t *value = NULL;
 
-    if (!mark || mark == word) /* what stands there is not repeated: it may be the secret */
+    if (!mark || mark == word) /* the word is not printed: it may be the secret */
         return cli_fail(cli, EXIT_USAGE,
                         "expected KEY=VALUE or KEY=@FILE after the name; see 'berth secret set --help'");
     CLEANUP(mem) char *key = mem_strdup(word);

@@ -12,11 +12,11 @@
 #include "net/client/client.h"
 #include "wire/text/document.h"
 
-/* The daemon lets a slow agent wait for a minute before it gives up. */
+/* The daemon waits up to one minute for a slow agent. */
 #define FEED_TIMEOUT_NS (INT64_C(120) * 1000000000)
 enum { LINE_MAX_BYTES = 1024 * 1024 };
 
-/* ---- names ---------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------ */
 
 static bool all_digits(const char *text)
 {
@@ -29,7 +29,7 @@ static bool has_pods(const char *kind)
            strcmp(kind, "instance") == 0;
 }
 
-/* "app/photos" starts with a kind; "photos/0" does not. */
+/* Splits off a leading kind: "app/photos" has one, "photos/0" does not. */
 static const char *kind_before(const char *text, const char **ret_rest)
 {
     const char *slash = strchr(text, '/');
@@ -46,7 +46,7 @@ static const char *kind_before(const char *text, const char **ret_rest)
     return c->kind;
 }
 
-/* Is there one of this number or name in the collection? */
+/* Returns whether the collection has an object with this number or name. */
 static int is_there(struct api *a, const char *collection, const char *id, bool *ret)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
@@ -89,7 +89,7 @@ int pod_name_read(struct api *a, const char *text, struct pod_name *ret)
     return EXIT_OK;
 }
 
-/* ---- pods ----------------------------------------------------------------------------------------------------------- */
+/* ---- pods ------------------------------------------------------------------------------------------------------- */
 
 static int state_rank(const char *state)
 {
@@ -126,7 +126,7 @@ static void pod_add(struct pods *pods, const json_t *instance, const char *workl
     vec_push(pods, pod);
 }
 
-/* Of each ordinal the best one stays. */
+/* Keeps the best instance of each ordinal. */
 static void pods_thin(struct pods *pods)
 {
     size_t kept = 0;
@@ -196,7 +196,7 @@ int pod_running(struct api *a, const char *text, bool any, struct pod *ret)
     return EXIT_OK;
 }
 
-/* ---- talking -------------------------------------------------------------------------------------------------------- */
+/* ---- sessions --------------------------------------------------------------------------------------------------- */
 
 int api_twin(const struct api *a, struct api *ret)
 {
@@ -317,7 +317,7 @@ int remote_feed(struct api *a, const struct remote *e, const void *at, size_t le
     CLEANUP(api_answer) struct api_answer answer = {0};
     CLEANUP(str) struct str path = {0};
     struct api_trouble trouble;
-    /* Bytes must not come twice: `secret` keeps a request from being repeated. */
+    /* `secret` prevents a retry, which could send the bytes twice. */
     struct api_request request = {.method = "POST",
                                   .raw = at ? at : "",
                                   .raw_len = len,

@@ -1,7 +1,7 @@
-/* session.h - commands that run beside an instance, from this side: opened, heard, fed. And how pods are named.
+/* session.h - sessions: commands that run beside an instance, opened, read and written by a client; and names of pods.
  *
- * The daemon carries the bytes (docs/node-config.md, "Errands"). Whoever listens blocks; whoever feeds it meanwhile is
- * another thread with a connection of its own (api_twin). Functions return an enum exit_code; what failed has been told.
+ * The daemon relays the bytes (docs/node-config.md, "Errands"). Reading the output blocks its thread; another thread
+ * with its own connection (api_twin) writes the input. The functions return an enum exit_code and print errors.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "cli/lib/api.h"
 #include "cli/show/collection.h"
 
-/* "APP", "JOB", "APP/ORDINAL", "job/17/0", "instance/12", "12": a job if there is one, else an instance. */
+/* "APP", "JOB", "APP/ORDINAL", "job/17/0", "instance/12", "12": a job if one has this number, otherwise an instance. */
 struct pod_name {
     char kind[16]; /* "app", "job", "vm", "instance" */
     char *id;
@@ -20,7 +20,7 @@ static inline void pod_name_cleanup(struct pod_name *n)
 {
     mem_free(n->id);
 }
-/* Asks the server what a number is. */
+/* Parses a pod name; asks the server what a plain number means. */
 int pod_name_read(struct api *a, const char *text, struct pod_name *ret);
 
 /* One pod of a workload. */
@@ -38,32 +38,34 @@ static inline void pods_cleanup(struct pods *p)
 {
     mem_free(p->at);
 }
-/* What the name means, sorted by ordinal; the newest of each, those that run before others. May be none. */
+/* Lists the pods of a name, sorted by ordinal. For each ordinal a running instance is preferred, then the newest. The
+ * list may be empty. */
 int pods_list(struct api *a, const struct pod_name *name, struct pods *ret);
-/* The one that runs; with `any` the first of several, else that is refused. */
+/* Finds the running pod of a name. If several run: with `any` the first one, otherwise an error. */
 int pod_running(struct api *a, const char *text, bool any, struct pod *ret);
 
-/* The same server for another thread. What it is a twin of must outlive it. */
+/* Opens a second connection to the same server, for another thread. `a` must outlive *ret. */
 int api_twin(const struct api *a, struct api *ret);
 
 struct remote {
     char path[64]; /* "/v1/calls/ID" */
 };
-/* POST /v1/instances/ID/exec. */
+/* Opens a session by POST /v1/instances/ID/exec. */
 int remote_open(struct api *a, const struct pod *pod, const json_t *body, struct remote *ret);
 
 struct remote_ear {
     void *ctx;
-    /* Each returns false to hang up. */
+    /* Both return false to end the session. */
     bool (*out)(void *ctx, const char *at, size_t len);
     bool (*err)(void *ctx, const char *at, size_t len);
 };
-/* Until its end; *ret_exit is the command's own code. */
+/* Passes the output on until the command ends; *ret_exit is the command's exit code. */
 int remote_hear(struct api *a, const struct remote *e, const struct remote_ear *ear, int *ret_exit);
-/* Waits until it is taken. EXIT_NOT_FOUND, not told: it has ended. */
+/* Sends input and waits until the agent has accepted it. Returns EXIT_NOT_FOUND, without a message, if the command has
+ * ended. */
 int remote_feed(struct api *a, const struct remote *e, const void *at, size_t len, bool eof);
 
-/* A simple command to its end: its output is thrown away. */
+/* Runs a command to its end and discards its output. */
 int remote_run(struct api *a, const struct pod *pod, const char *const *command, int *ret_exit);
-/* A list of words as JSON; a new reference. NULL, told: one of them is not UTF-8. */
+/* Returns a JSON array of words, a new reference; prints an error and returns NULL if a word is not UTF-8. */
 json_t *words_json(const struct cli *cli, const char *const *words, size_t len);

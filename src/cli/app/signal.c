@@ -1,4 +1,4 @@
-/* signal.c - `berth signal`: a signal to what runs in a pod. */
+/* signal.c - `berth signal`: sends a signal to the processes of a pod. */
 #include "base/mem.h"
 #include "cli/app/session.h"
 #include "cli/lib/command.h"

@@ -1,4 +1,4 @@
-/* tar.c - a file or a folder becomes an archive. */
+/* tar.c - writes a file or folder as a tar archive. */
 #include "cli/app/tar.h"
 
 #include <dirent.h>
@@ -43,9 +43,9 @@ static void skip(const struct writer *w, const char *path, const char *why)
         w->told->skipped(w->told->ctx, path, why);
 }
 
-/* ---- headers -------------------------------------------------------------------------------------------------------- */
+/* ---- headers ---------------------------------------------------------------------------------------------------- */
 
-/* Digits of base 8, or, where there are too few places, GNU's binary form. */
+/* Writes octal digits, or GNU's binary form if the field is too small. */
 static void number_put(char *field, size_t size, uint64_t value)
 {
     if (size * 3 - 3 >= 64 || value < (uint64_t)1 << ((size - 1) * 3)) {
@@ -81,7 +81,7 @@ static int header_emit(struct writer *w, const char *name, const char *target, c
     return emit(w, h.block, TAR_BLOCK);
 }
 
-/* A name that is too long for the header goes before it, as an entry of its own. */
+/* Writes a name that is too long for the header as an extra entry before it. */
 static int long_emit(struct writer *w, char type, const char *text)
 {
     size_t len = strlen(text) + 1;
@@ -103,9 +103,10 @@ static int entry_emit(struct writer *w, const char *name, const char *target, ch
     return rc == 0 ? header_emit(w, name, target, type, st, size) : rc;
 }
 
-/* ---- files and folders ---------------------------------------------------------------------------------------------- */
+/* ---- files and folders ------------------------------------------------------------------------------------------ */
 
-/* What the header says is what follows: a file that shrinks meanwhile ends in zeros, one that grows is cut. */
+/* Writes exactly the size in the header: a file that shrinks meanwhile is padded with zeros, a file that grows is
+ * truncated. */
 static int content_emit(struct writer *w, int fd, const char *path, uint64_t size)
 {
     CLEANUP(mem) char *buf = mem_alloc(READ_BYTES);
@@ -226,7 +227,7 @@ int tar_write(const char *path, const char *name, tar_sink *sink, void *sink_ctx
               struct berth_err *err)
 {
     static const char zeros[2 * TAR_BLOCK];
-    /* A link that was named by hand is followed; those below are not. */
+    /* A symbolic link named on the command line is followed; links below it are not. */
     CLEANUP(mem) char *real = realpath(path, NULL);
     CLEANUP(str) struct str at = {0}, as = {0};
     struct writer w = {.sink = sink, .sink_ctx = sink_ctx, .told = told, .err = err, .measures = true};

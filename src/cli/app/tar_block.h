@@ -1,4 +1,4 @@
-/* tar_block.h - the block that stands before every entry of an archive; for tar.c and untar.c. */
+/* tar_block.h - the header block before every entry of a tar archive; for tar.c and untar.c. */
 #pragma once
 
 enum { TAR_BLOCK = 512 };

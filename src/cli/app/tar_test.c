@@ -1,4 +1,4 @@
-/* Tests of archives: what is written comes back, and what is evil stays out. */
+/* tar_test.c - archives: what is written can be read again, and unsafe entries are rejected. */
 #include "cli/app/tar.h"
 
 #include <errno.h>
@@ -129,7 +129,7 @@ static void a_folder_comes_back(void **state)
         place_open(&to);
         if (unpack(&to, "top", "mine", &archive, steps[i], &err) < 0)
             fail_msg("%s", err.text);
-        assert_int_equal(to.skipped, 1); /* the link that leads away */
+        assert_int_equal(to.skipped, 1); /* the link that leads outside */
         expect_file(to.fd, "mine/small", "x", 1);
         expect_file(to.fd, "mine/none", "", 0);
         str_clear(&path);
@@ -146,7 +146,7 @@ static void a_folder_comes_back(void **state)
     place_done(&from);
 }
 
-/* ---- archives that nobody should have made --------------------------------------------------------------------------- */
+/* ---- malicious archives ----------------------------------------------------------------------------------------- */
 
 static void entry_add(struct str *to, const char *name, char type, const char *target, const char *content)
 {
@@ -223,8 +223,8 @@ static void evil_stays_out(void **state)
     }
 }
 
-/* Links that leave the folder only through other links of the archive: none of them is made, so that nobody who opens the copy later is
- * led elsewhere. `secret` lies beside the folder that is copied into; `probe` would find it. */
+/* Links that leave the folder only through other links of the archive. None of them may be created, so that a later
+ * open of the copy cannot lead outside. `secret` lies beside the target folder; `probe` would find it. */
 static void links_of_links_stay_out(void **state)
 {
     static const struct {
@@ -278,7 +278,7 @@ static void links_of_links_stay_out(void **state)
     }
 }
 
-/* A link that was there before is no way out either. */
+/* A symbolic link that existed before is not followed either. */
 static void links_on_the_spot_are_not_followed(void **state)
 {
     struct place outer;
@@ -323,7 +323,7 @@ static void what_is_no_archive(void **state)
     expect_file(to.fd, "all/a/b", "text", 4);
     struct stat st;
     assert_int_equal(fstatat(to.fd, "all/a/b", &st, 0), 0);
-    assert_int_equal(st.st_mode & 07000, 0); /* nobody becomes another by it */
+    assert_int_equal(st.st_mode & 07000, 0); /* no set-user-id, set-group-id or sticky bit */
     place_done(&to);
 }
 

@@ -1,4 +1,4 @@
-/* untar.c - an archive becomes a file or a folder, and nothing beside it. */
+/* untar.c - unpacks a tar archive into one file or folder, and writes nothing outside it. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,19 +20,19 @@ struct untar {
     const struct tar_told *told;
     union tar_header header;
     size_t header_len;
-    bool ended; /* the two empty blocks were there */
+    bool ended; /* both zero blocks at the end were read */
     size_t empty;
 
-    /* The entry at hand. */
-    uint64_t left;  /* bytes of its content */
-    size_t padding; /* and up to the next block */
-    int fd;         /* it goes here; -1: nowhere */
-    bool text;      /* it goes to `said` */
+    /* The current entry. */
+    uint64_t left;  /* content bytes not yet read */
+    size_t padding; /* padding bytes to the next block */
+    int fd;         /* file being written; -1: content is discarded */
+    bool text;      /* content is collected in `said` */
     char type;
     struct str said;
     int64_t mtime;
 
-    /* What entries before it said of it; "": nothing. */
+    /* Attributes from preceding extension entries; "": none. */
     struct str long_name, long_target;
     bool has_size;
     uint64_t long_size;
@@ -72,20 +72,20 @@ static void skip(const struct untar *u, const char *path, const char *why)
         u->told->skipped(u->told->ctx, path, why);
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------ */
 
 static int refuse(struct berth_err *err, const char *name)
 {
     char shown[160];
     size_t len = 0;
-    for (; name[len] && len + 1 < sizeof shown; len++) /* it may hold anything, and goes to a terminal */
+    for (; name[len] && len + 1 < sizeof shown; len++) /* the name may hold any byte and is printed on a terminal */
         shown[len] = (unsigned char)name[len] < ' ' || name[len] == 0x7f ? '?' : name[len];
     shown[len] = '\0';
     return err_set(err, EINVAL, "the archive has an entry called '%s', which would not lie where it was asked for",
                    shown);
 }
 
-/* The entry's name becomes a path below the folder: components without "." and "..", the first one ours. */
+/* Converts the entry's name to a path below the target folder: without "." and "..", with `top` replaced by `as`. */
 static int place_of(const struct untar *u, const char *name, struct str *ret, struct berth_err *err)
 {
     size_t parts = 0;
@@ -115,9 +115,10 @@ static int place_of(const struct untar *u, const char *name, struct str *ret, st
     return u->top && parts == 0 ? refuse(err, name) : 0;
 }
 
-/* Does a link at this path lead to something below the topmost folder, whatever other links the archive holds? ".." may
- * only stand at the beginning: there it leaves folders that are real ones, as no link was followed to them. After a name,
- * which may be a link itself, ".." could lead anywhere. A link in the place of the whole copy leads beside it. */
+/* Returns whether a link at this path leads to something below the topmost folder, whatever other links the archive
+ * has. ".." is allowed only at the beginning of the target: there it leaves real folders, because no link was followed
+ * to reach them. After a name, which may itself be a link, ".." could lead anywhere. A link in place of the whole copy
+ * would lead outside it. */
 static bool link_stays(const char *path, const char *target)
 {
     size_t depth = 0;
@@ -143,8 +144,8 @@ static bool link_stays(const char *path, const char *target)
     return true;
 }
 
-/* Opens the folder that a path lies in, making those that are missing; *ret_base is its last part. No link on the way is
- * followed. */
+/* Opens the folder of a path and creates missing folders; *ret_base is the path's last component. Follows no symbolic
+ * link. */
 static int parent_open(const struct untar *u, const char *path, const char **ret_base, struct berth_err *err)
 {
     int fd = fcntl(u->dir_fd, F_DUPFD_CLOEXEC, 0);
@@ -178,7 +179,7 @@ static int parent_open(const struct untar *u, const char *path, const char **ret
                    failed == ELOOP || failed == ENOTDIR ? "a link or a file is in the way" : strerror(failed));
 }
 
-/* ---- entries -------------------------------------------------------------------------------------------------------- */
+/* ---- entries ---------------------------------------------------------------------------------------------------- */
 
 static int file_begin(struct untar *u, int parent, const char *base, const char *path, mode_t mode,
                       struct berth_err *err)
@@ -218,7 +219,7 @@ static int link_make(struct untar *u, int parent, const char *base, const char *
     return err_set(err, errno, "cannot make the link %s: %s", path, strerror(errno));
 }
 
-/* Another name of a file that came before. */
+/* Creates a hard link to an earlier file of the archive. */
 static int hard_link_make(struct untar *u, int parent, const char *base, const char *path, const char *target,
                           struct berth_err *err)
 {
@@ -266,9 +267,9 @@ static int entry_make(struct untar *u, const char *name, const char *target, mod
     return rc;
 }
 
-/* ---- headers -------------------------------------------------------------------------------------------------------- */
+/* ---- headers ---------------------------------------------------------------------------------------------------- */
 
-/* Octal digits up to a space or NUL, or GNU's binary form. */
+/* Parses octal digits up to a space or NUL, or GNU's binary form. */
 static bool number_get(const char *field, size_t size, uint64_t *ret)
 {
     uint64_t value = 0;
@@ -353,7 +354,7 @@ static int header_take(struct untar *u, struct berth_err *err)
     return entry_make(u, str_text(&name), str_text(&target), (mode_t)(mode & 0777), err);
 }
 
-/* "LENGTH KEY=VALUE\n", again and again. */
+/* Parses pax records, "LENGTH KEY=VALUE\n" each. */
 static int pax_take(struct untar *u, struct berth_err *err)
 {
     const char *at = str_text(&u->said), *end = at + u->said.len;
@@ -388,7 +389,7 @@ static int pax_take(struct untar *u, struct berth_err *err)
     return 0;
 }
 
-/* ---- content -------------------------------------------------------------------------------------------------------- */
+/* ---- content ---------------------------------------------------------------------------------------------------- */
 
 static int content_take(struct untar *u, const char *at, size_t len, struct berth_err *err)
 {
@@ -430,7 +431,7 @@ static int content_end(struct untar *u, struct berth_err *err)
     if (u->fd < 0)
         return 0;
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = (time_t)u->mtime}};
-    (void)futimens(u->fd, times); /* its age is of no great matter */
+    (void)futimens(u->fd, times); /* a wrong modification time is harmless */
     int failed = close(u->fd) != 0 ? errno : 0;
     u->fd = -1;
     return failed ? err_set(err, failed, "cannot write: %s", strerror(failed)) : 0;

@@ -1,4 +1,4 @@
-/* url.c - `berth url`: where a service is reached; docs/services.md has the rule by which one is chosen. */
+/* url.c - `berth url`: prints the address of a service; docs/services.md has the rule that chooses an instance. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -28,7 +28,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* An endpoint called http or https says how to talk to it; of others only the protocol is known. */
+/* Writes the URL of an endpoint: the scheme is http or https if the endpoint has that name, otherwise its protocol. */
 static void url_write(struct str *to, const json_t *endpoint, const json_t *instance)
 {
     const char *name = text_of(endpoint, "name"), *address = text_of(instance, "address");
@@ -41,7 +41,7 @@ static void url_write(struct str *to, const json_t *endpoint, const json_t *inst
              json_integer_value(json_object_get(instance, "port")));
 }
 
-/* {"url", "endpoint", "instance", "node", "ready", "weight"}; a new reference. */
+/* Returns {"url", "endpoint", "instance", "node", "ready", "weight"}, a new reference. */
 static json_t *row_make(const json_t *endpoint, const json_t *instance)
 {
     CLEANUP(str) struct str url = {0};
@@ -96,7 +96,8 @@ static int print_all(const struct cli *cli, const struct url_values *v, const ch
     return EXIT_OK;
 }
 
-/* The one of that name, or the only or first one; NULL, told: there is none. */
+/* Returns the endpoint of that name; without a name the only or first one. Prints an error and returns NULL if there is
+ * none. */
 static const json_t *endpoint_find(const struct cli *cli, const char *app, const json_t *endpoints, const char *name)
 {
     CLEANUP(str) struct str names = {0};
@@ -133,7 +134,7 @@ static int print_one(const struct cli *cli, const struct url_values *v, const ch
     }
     int rc = EXIT_OK;
     if (getrandom(&random, sizeof random, 0) != sizeof random)
-        abort(); /* only for a kernel older than the call */
+        abort(); /* fails only on kernels without getrandom(2) */
     if (ready.len == 0) {
         rc = cli_fail(cli, EXIT_CONFLICT, "no instance of %s is ready; 'berth url --all %s' lists those there are", app,
                       app);

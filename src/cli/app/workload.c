@@ -39,7 +39,7 @@ static int amount_set(const struct cli *cli, json_t *resources, const char *name
     return EXIT_OK;
 }
 
-/* "NAME=VALUE"; *ret_value points into the word. */
+/* Splits "NAME=VALUE"; *ret_value points into the word. */
 static int pair_split(const struct cli *cli, const char *option, const char *word, char **ret_name,
                       const char **ret_value)
 {
@@ -90,7 +90,7 @@ static int env_make(const struct cli *cli, const struct workload_values *v, json
     return EXIT_OK;
 }
 
-/* "NAME" or "NAME/PROTOCOL". */
+/* Adds endpoints "NAME" or "NAME/PROTOCOL". */
 static void endpoints_make(const struct workload_values *v, json_t *object)
 {
     json_t *list = json_array();

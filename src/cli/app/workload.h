@@ -1,4 +1,4 @@
-/* workload.h - the options by which the command line describes an app or a job, and the object they make. */
+/* workload.h - the options that describe an app or a job on the command line, and the document made from them. */
 #pragma once
 
 #include <jansson.h>
@@ -12,7 +12,7 @@ struct workload_values {
     struct option_list env, endpoints, resources;
 };
 
-/* Rows for the option table of a verb whose values have a `struct workload_values` as their member `field`. */
+/* Rows for the option table of a verb; `field` is the `struct workload_values` in the verb's values. */
 #define WORKLOAD_ROWS(values, field)                                                                                   \
     OPTION_TEXT_ROW("image", 0, values, field.image, "IMAGE", "The container image, or image of a vm."),               \
         OPTION_COUNT_ROW("replicas", 0, values, field.replicas, 0, 0, "How many; 1 if not given."),                    \
@@ -27,8 +27,9 @@ struct workload_values {
         OPTION_COUNT_ROW("priority", 0, values, field.priority, 0, 1000000, "Higher comes first; 0 if not given."),    \
         OPTION_TEXT_ROW("owner", 0, values, field.owner, "USER", "Whose it is; yours if not given.")
 
-/* An amount as people would write it in YAML: 2 is a number, 500m a text. A new reference. */
+/* Returns an amount as in YAML: 2 is a number, 500m a string. The result is a new reference. */
 json_t *amount_value(const char *text);
-/* Fills an object with what was given; `command` is what stands after "--". Returns an enum exit_code, told. */
+/* Fills a document from the given options; `command` is the words after "--". Returns an enum exit_code and prints
+ * errors. */
 int workload_make(const struct cli *cli, const struct workload_values *v, const char *const *command,
                   size_t command_len, json_t *ret);

@@ -18,7 +18,7 @@
 #include "net/client/client.h"
 #include "wire/text/document.h"
 
-/* Looks at the job so often; so long after a Ctrl-C the job is cancelled; more logs at once, or more tasks, nobody reads. */
+/* Poll interval; delay between a Ctrl-C and the cancellation; limits of logs and tasks whose output is shown. */
 enum {
     LOOK_MS = 250,
     THINK_MS = 2000,
@@ -38,12 +38,12 @@ static void interrupted(int signo)
 
 struct following;
 
-/* What one instance writes, read by a thread of its own. */
+/* The log reader of one instance, with its own thread. */
 struct tail {
     struct following *following;
     struct api api;
     pthread_t thread;
-    char label[64]; /* "": lines come as they are */
+    char label[64]; /* prefix of each line; "": none */
     enum color color;
     struct str path, line;
     atomic_bool over;
@@ -56,16 +56,16 @@ struct following {
     unsigned what;
     struct look look;
     struct status_line line;
-    pthread_mutex_t lock; /* of the terminal */
+    pthread_mutex_t lock; /* serialises the terminal output */
     VEC(struct tail *) tails;
     VEC(json_int_t) seen;  /* instances whose logs are being read, or were */
-    bool many, more, gone; /* more than one task; more logs than can be read now; nobody reads any more */
-    bool amid;             /* the last line of output is not complete, so nothing may be drawn over it */
-    bool cancelled, over;  /* by a Ctrl-C; it has ended, and only its logs are waited for */
-    int64_t think_ns;      /* when a first Ctrl-C is carried out; 0: there was none */
+    bool many, more, gone; /* more than one task; more logs than can be read; the output is closed */
+    bool amid;             /* the last line of output is incomplete: the status line must not be drawn */
+    bool cancelled, over;  /* cancelled by Ctrl-C; the job has ended and only its logs are awaited */
+    int64_t think_ns;      /* when the first Ctrl-C cancels the job; 0: no Ctrl-C */
 };
 
-/* ---- logs ----------------------------------------------------------------------------------------------------------- */
+/* ---- logs ------------------------------------------------------------------------------------------------------- */
 
 static void bytes_print(struct following *f, const char *at, size_t len)
 {
@@ -114,7 +114,7 @@ static bool piece_print(void *ctx, const char *at, size_t len)
     return !t->following->gone;
 }
 
-/* What fails is told by the job's own end; a log that is gone already is no news. */
+/* Errors are not printed: the job's end reports them, and a log may already be deleted. */
 static void *tail_main(void *ctx)
 {
     struct tail *t = ctx;
@@ -143,7 +143,7 @@ static void tail_free(struct tail *t)
     mem_free(t);
 }
 
-/* Those that are over. */
+/* Joins the threads that have ended. */
 static void tails_join(struct following *f)
 {
     size_t kept = 0;
@@ -160,7 +160,7 @@ static void tails_join(struct following *f)
     f->tails.len = kept;
 }
 
-/* `last`: it is over, and only its job knows its log. */
+/* `last`: the instance has ended, and its log is read through the job. */
 static void tail_start(struct following *f, const json_t *instance, bool last)
 {
     static const enum color colors[] = {COLOR_GREEN, COLOR_BLUE, COLOR_YELLOW, COLOR_RED, COLOR_BOLD};
@@ -181,7 +181,7 @@ static void tail_start(struct following *f, const json_t *instance, bool last)
     }
     if (last) {
         str_addf(&t->path, "/v1/jobs/%s/logs?ordinal=%" JSON_INTEGER_FORMAT, f->id, ordinal);
-    } else { /* with its node the log is found also when it has just ended */
+    } else { /* naming the node finds the log even if the instance has just ended */
         str_addf(&t->path, "/v1/instances/%" JSON_INTEGER_FORMAT "/logs?follow=true", id);
         query_add(&t->path, "node", json_string_value(json_object_get(instance, "node")));
     }
@@ -220,7 +220,7 @@ static void tails_look(struct following *f, const json_t *status)
     json_array_foreach(json_object_get(status, "instances"), i,
                        one) if (has_written(json_string_value(json_object_get(one, "state"))))
         tail_start(f, one, false);
-    /* One that came and went between two looks; of several of one task only the latest can still be had. */
+    /* Instances that started and ended between two polls; for each task only the latest log is still available. */
     json_array_foreach(json_object_get(status, "last"), i, one)
     {
         bool newest = true;
@@ -233,7 +233,7 @@ static void tails_look(struct following *f, const json_t *status)
     }
 }
 
-/* ---- Ctrl-C --------------------------------------------------------------------------------------------------------- */
+/* ---- Ctrl-C ----------------------------------------------------------------------------------------------------- */
 
 static void catch_interrupts(void)
 {
@@ -244,7 +244,7 @@ static void catch_interrupts(void)
     (void)sigaction(SIGINT, &action, NULL);
 }
 
-/* Threads may be in the middle of something, so nothing is freed. */
+/* Exits at once; other threads may be running, so nothing is freed. */
 __attribute__((noreturn)) static void leave(const struct following *f)
 {
     FILE *err = f->api->cli->err;
@@ -264,7 +264,7 @@ static void interrupts_look(struct following *f)
 {
     struct object_act act = {.method = "POST", .sub = "cancel"};
 
-    if (interrupts == (f->cancelled ? 1 : 0)) /* the first was carried out */
+    if (interrupts == (f->cancelled ? 1 : 0)) /* no new Ctrl-C; the first one has already cancelled the job */
         return;
     pthread_mutex_lock(&f->lock);
     status_line_end(&f->line);
@@ -277,10 +277,11 @@ static void interrupts_look(struct following *f)
     pthread_mutex_unlock(&f->lock);
     if (cli_clock_ns() < f->think_ns || f->look.away)
         return;
-    f->cancelled = object_do(f->api, &f->target, &act, NULL) != EXIT_UNREACHABLE; /* else when it is back */
+    /* otherwise retried when the server is reachable */
+    f->cancelled = object_do(f->api, &f->target, &act, NULL) != EXIT_UNREACHABLE;
 }
 
-/* ---- the job -------------------------------------------------------------------------------------------------------- */
+/* ---- the job ---------------------------------------------------------------------------------------------------- */
 
 static void following_init(struct following *f, struct api *a, const json_t *id, unsigned what)
 {
@@ -293,7 +294,7 @@ static void following_init(struct following *f, struct api *a, const json_t *id,
     catch_interrupts();
 }
 
-/* The first code that is not 0, of those that are known. */
+/* Returns the first nonzero exit code among the known ones. */
 static int code_find(const json_t *status)
 {
     const json_t *one;
@@ -313,7 +314,8 @@ static int outcome(const struct following *f, const json_t *object)
     const json_t *status = json_object_get(object, "status");
     const char *word = status_word(status);
     const char *error = json_string_value(json_object_get(object, "error"));
-    bool cancelled = json_is_true(json_object_get(object, "cancelled")); /* also of one that was preempted */
+    /* also true for a preempted job that was cancelled */
+    bool cancelled = json_is_true(json_object_get(object, "cancelled"));
 
     if (f->cancelled && cancelled) {
         (void)fprintf(f->api->cli->err, "job/%s cancelled\n", f->id);
@@ -333,10 +335,10 @@ static void pause_a_moment(void)
     (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
 }
 
-/* A log may be long, or its node away: Ctrl-C ends the wait. */
+/* Waits for the log readers. A log may be long or its node unreachable, so Ctrl-C ends the wait. */
 static void tails_await(struct following *f)
 {
-    sig_atomic_t known = f->think_ns ? 1 : 0; /* about the job, and told */
+    sig_atomic_t known = f->think_ns ? 1 : 0; /* a Ctrl-C that cancelled the job has been handled */
 
     f->over = true;
     while (f->tails.len > 0) {
@@ -355,7 +357,7 @@ static void tails_await(struct following *f)
     }
 }
 
-/* The job goes on without the server; what it writes comes through it. */
+/* Warns that the server is unreachable: the job continues, but its output arrives through the server. */
 static void away_tell(struct following *f)
 {
     pthread_mutex_lock(&f->lock);
@@ -398,7 +400,7 @@ int job_follow(struct api *a, const json_t *id, unsigned what)
         pause_a_moment();
     }
     if (f.tails.len)
-        leave(&f); /* it cannot be looked at any more, but its logs may go on coming */
+        leave(&f); /* the job can no longer be polled, but its log readers may still run */
     vec_done(&f.tails);
     vec_done(&f.seen);
     (void)pthread_mutex_destroy(&f.lock);

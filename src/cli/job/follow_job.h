@@ -1,7 +1,7 @@
-/* follow_job.h - stays with a job until it is over: a line with its state on a terminal, what it writes, its exit status.
+/* follow_job.h - follows a job until it ends: a status line on a terminal, the output of its tasks, its exit status.
  *
- * Ctrl-C cancels the job a moment later; a second one within that moment leaves it running instead. One after that leaves, too,
- * whatever is still waited for.
+ * The first Ctrl-C cancels the job after a short delay. A second Ctrl-C within that delay leaves the job running and
+ * exits. A Ctrl-C after the delay also exits, whatever is still awaited.
  */
 #pragma once
 
@@ -9,11 +9,12 @@
 
 enum follow_what {
     FOLLOW_STATE = 0,
-    FOLLOW_LOGS = 1,   /* print what its tasks write */
-    FOLLOW_CANCEL = 2, /* Ctrl-C is about the job; else it ends only us */
+    FOLLOW_LOGS = 1,   /* print the output of its tasks */
+    FOLLOW_CANCEL = 2, /* Ctrl-C cancels the job; otherwise it only ends this program */
 };
 
-/* `id` is the job's. Returns its exit status, or an enum exit_code, told. */
+/* Follows the job `id`. Returns the job's exit status, or an enum exit_code after printing an error. */
 int job_follow(struct api *a, const json_t *id, unsigned what);
-/* Until a task of it runs; *ret_instance is its number. EXIT_FAILED, told: it was over before. */
+/* Waits until a task of the job runs; *ret_instance is its instance number. Returns EXIT_FAILED, with a message, if the
+ * job ended before. */
 int job_await(struct api *a, const json_t *id, json_int_t *ret_instance);

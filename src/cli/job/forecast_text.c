@@ -22,9 +22,9 @@ static json_int_t number(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
-enum { GUESS_STEP_S = 60 }; /* a guess is told in minutes at the finest, and never as "now" */
+enum { GUESS_STEP_S = 60 }; /* estimates are rounded to minutes, and are never "now" */
 
-/* ---- short texts ---------------------------------------------------------------------------------------------------- */
+/* ---- short texts ------------------------------------------------------------------------------------------------ */
 
 bool when_seconds(const json_t *time, int64_t now_ns, int64_t *ret_s)
 {
@@ -47,7 +47,7 @@ static struct shown span_text(int64_t s, bool guess)
     return text;
 }
 
-/* A moment in the future. */
+/* Formats a time in the future. */
 static void coming_text(int64_t s, bool guess, char buf[static WHEN_TEXT_MAX])
 {
     if (s >= 3600 && s < 86400)
@@ -72,7 +72,7 @@ const char *when_text(const json_t *time, int64_t now_ns, char buf[static WHEN_T
     return buf;
 }
 
-/* Is the time of that key a guess? */
+/* Returns whether the time of that key is an estimate. */
 static bool is_guess(const json_t *of, const char *key)
 {
     char name[32];
@@ -138,7 +138,7 @@ const char *tier_text(const json_t *standing)
     return strcmp(tier, "by-right") == 0 ? "by right" : tier;
 }
 
-/* Is it only that no more tasks of its array may run at once? */
+/* Returns whether the job waits only for the limit of concurrent tasks of its own array. */
 static bool own_bound(const json_t *why)
 {
     return strcmp(member(why, "reason"), "quota") == 0 && strncmp(member(why, "what"), "job/", strlen("job/")) == 0;
@@ -195,7 +195,7 @@ const char *holder_text(const json_t *holder, char *buf, size_t size)
     return buf;
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------- */
+/* ---- printing --------------------------------------------------------------------------------------------------- */
 
 void sentence_print(const struct cli *cli, const char *fmt, ...)
 {

@@ -1,4 +1,4 @@
-/* forecast_text.h - where work stands and when it will start, in words; shared by the verbs that tell it. */
+/* forecast_text.h - prints queue positions and expected starts in words; shared by several verbs. */
 #pragma once
 
 #include <jansson.h>
@@ -7,40 +7,41 @@
 
 enum { WHEN_TEXT_MAX = 48 };
 
-/* "now", "in 25m", "in 1h30m", "3h ago"; "" where there is no time. */
+/* Returns "now", "in 25m", "in 1h30m" or "3h ago"; "" without a time. */
 const char *when_text(const json_t *time, int64_t now_ns, char buf[static WHEN_TEXT_MAX]);
-/* Seconds from now until then, negative if it is over; false: there is no time. */
+/* Sets *ret_s to the seconds until `time`, negative for past times. Returns false without a time. */
 bool when_seconds(const json_t *time, int64_t now_ns, int64_t *ret_s);
-/* The same as text of the time `key` of an object, which is a guess where it has KEY_guess: "in ~25m", never below a
- * minute. */
+/* Formats the time `key` of an object like when_text. If the object has KEY_guess, the time is an estimate: "in ~25m",
+ * at least a minute. */
 const char *expected_text(const json_t *of, const char *key, int64_t now_ns, char buf[static WHEN_TEXT_MAX]);
-/* How much time is left until then: "25m"; "~25m" of a guess; "" where there is no time. */
+/* Returns the time left until the time `key`: "25m"; "~25m" for an estimate; "" without a time. */
 const char *left_text(const json_t *of, const char *key, int64_t now_ns, char buf[static WHEN_TEXT_MAX]);
-/* "4 x 2 gpu, 8 cpu, 32Gi": what an `asked` object says, in the caller's buffer. */
+/* Formats an `asked` object, such as "4 x 2 gpu, 8 cpu, 32Gi", into the caller's buffer. */
 const char *asked_text(const json_t *asked, char *buf, size_t size);
-/* "by right", "borrowed", "spare"; "" where it says nothing. */
+/* Returns "by right", "borrowed" or "spare"; "" if the tier is unknown. */
 const char *tier_text(const json_t *standing);
-/* "user ann", "a user of group vision", "somebody". */
+/* Returns "user ann", "a user of group vision" or "somebody". */
 const char *holder_text(const json_t *holder, char *buf, size_t size);
 
-/* Why it waits, in two or three words: "too little cpu", "too few GPUs"; `why` has "reason" and "what". */
+/* Returns why the job waits, in a few words: "too little cpu", "too few GPUs"; `why` has "reason" and "what". */
 const char *reason_text(const json_t *why, char *buf, size_t size);
 
-/* A sentence below a heading, indented and wrapped. */
+/* Prints a sentence below a heading, indented and wrapped. */
 void sentence_print(const struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Position, tier, ranking, reservation: some sentences. */
+/* Prints position, tier, ranking and reservation as sentences. */
 void standing_print(const struct cli *cli, const json_t *standing, int64_t now_ns);
-/* Each factor that has a weight, with its value and product; of a formula (`all`) those that are not 0. */
+/* Prints each factor with a weight, its value and the product; for a formula (`all`) the factors that are not 0. */
 void factors_print(const struct cli *cli, const json_t *factors, bool all);
-/* Each reason with its counts. */
+/* Prints each reason with its counts. */
 void reasons_print(const struct cli *cli, const json_t *reasons);
-/* Who holds what is waited for. */
+/* Prints the current holders of the resources that the job waits for. */
 void blockers_print(const struct cli *cli, const json_t *blockers, int64_t now_ns);
-/* What would start sooner. */
+/* Prints changes that would start the job sooner. */
 void sooner_print(const struct cli *cli, const json_t *sooner, int64_t now_ns);
-/* "by the plan of revision 17, 3s ago" */
+/* Prints "by the plan of revision 17, 3s ago". */
 void forecast_label_print(const struct cli *cli, const json_t *forecast, int64_t now_ns);
 
-/* The `forecast` of a dry run of POST /v1/jobs: would it start, where would it stand, what would start sooner. */
+/* Prints the `forecast` of a dry run of POST /v1/jobs: whether the job would start, its queue position, changes that
+ * would start it sooner. */
 void draft_print(const struct cli *cli, const json_t *forecast, int64_t now_ns);

@@ -1,4 +1,4 @@
-/* forecast_text_test.c - times as people read them: a guess is marked, told in minutes, and never "now" or "0s". */
+/* forecast_text_test.c - times in words: estimates are marked, rounded to minutes, and never "now" or "0s". */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* job_show.c - `berth job show ID`: everything about a job on one screen. */
+/* job_show.c - `berth job show ID`: prints everything about a job. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -31,7 +31,7 @@ int job_why_get(struct api *a, const char *id, bool suggest, json_t **ret, struc
     return rc;
 }
 
-/* "is " before "running". */
+/* Returns the state with the right verb: "is " before "running". */
 static const char *state_verb(const char *state)
 {
     static const struct {
@@ -65,7 +65,7 @@ static void heading_print(const struct cli *cli, const json_t *why, int64_t now_
     fprintf(cli->out, "%s%s.\n", *when ? ", submitted " : "", when);
 }
 
-/* "Its queue is ranked by sjf: who is expected to run the shortest." */
+/* Prints the ranking: "Its queue is ranked by sjf: who is expected to run the shortest." */
 static void ranking_print(const struct cli *cli, const json_t *standing)
 {
     const char *ranking = member(standing, "ranking"), *name, *text = "";
@@ -75,7 +75,7 @@ static void ranking_print(const struct cli *cli, const json_t *standing)
     sentence_print(cli, "Its queue is ranked by %s%s%s.", ranking, name ? ": " : "", name ? text : "");
 }
 
-/* The terms of a job's rank: their products add up to the key that is compared. */
+/* Prints the terms of a job's rank; the products add up to the sort key. */
 static void order_print(const struct cli *cli, const json_t *standing)
 {
     const json_t *terms = json_object_get(standing, "terms"), *factors = json_object_get(standing, "factors");
@@ -158,7 +158,7 @@ static void times_print(const struct cli *cli, const json_t *why, int64_t now_ns
         sentence_print(cli, "There is room for it: it starts now.");
 }
 
-/* Lines of the server that say nothing of places: of a job that is held, paused, over, or running. */
+/* Prints the server's sentences for a job that is held, paused, ended or running. */
 static void lines_print(const struct cli *cli, const json_t *why)
 {
     json_t *line;

@@ -1,4 +1,4 @@
-/* jobs.c - `berth jobs`: one's own jobs, how far they are, and when they start or end. */
+/* jobs.c - `berth jobs`: lists the user's own jobs with progress, start and end times. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static const char *member(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 static bool is_over(const json_t *job)
 {
@@ -87,7 +87,7 @@ int queue_read(struct api *a, const char *path, uint64_t rows, json_t **ret, str
     return EXIT_OK;
 }
 
-/* Who may not see the queue still sees the own jobs. */
+/* A user who may not read the queue still sees their own jobs. */
 int jobs_queue(struct api *a, json_t **ret)
 {
     struct api_trouble trouble;
@@ -105,7 +105,7 @@ const json_t *jobs_standing(const json_t *queue, const char *id)
     return NULL;
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------- */
+/* ---- printing --------------------------------------------------------------------------------------------------- */
 
 /* "[####....]  52%" */
 static void progress_cell(struct table *table, size_t column, const json_t *job, bool bar)

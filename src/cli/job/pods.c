@@ -39,7 +39,7 @@ const char *ranges_print(const uint32_t *ordinals, size_t len, char *buf, size_t
         int part_len =
             end - i > 1 ? snprintf(part, sizeof part, "%s%" PRIu32 "-%" PRIu32, comma, ordinals[i], ordinals[end - 1])
                         : snprintf(part, sizeof part, "%s%" PRIu32, comma, ordinals[i]);
-        /* Room for ",..." stays until the last range is in. */
+        /* Reserves room for ",..." until the last range is written. */
         if (at + (size_t)part_len + (end < len ? 4 : 0) >= size) {
             snprintf(buf + at, size - at, "%s...", comma);
             break;

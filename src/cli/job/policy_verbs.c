@@ -1,4 +1,5 @@
-/* policy_verbs.c - `berth policy list|show|test`: how queues are ordered, and how they would be. */
+/* policy_verbs.c - `berth policy list|show|test`: the policies that order queues, and the order under another policy.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -20,14 +21,15 @@ static const char *member(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* ---- list ----------------------------------------------------------------------------------------------------------- */
+/* ---- list ------------------------------------------------------------------------------------------------------- */
 
 static json_t *built_in_json(const char *name, const char *text)
 {
     return json_pack("{s:s, s:s, s:b, s:s}", "id", name, "ranking", name, "built_in", 1, "text", text);
 }
 
-/* Says of one of them that it orders queues which name none; of those who may not see the settings nobody is told. */
+/* Marks the default policy, which orders queues without their own policy. Marks nothing if the user may not read the
+ * settings. */
 static void mark_in_force(struct api *api, json_t *items)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
@@ -108,7 +110,7 @@ const struct command policy_list_command = {
     .run = list_run,
 };
 
-/* ---- show ----------------------------------------------------------------------------------------------------------- */
+/* ---- show ------------------------------------------------------------------------------------------------------- */
 
 static void factors_list(const struct cli *cli)
 {
@@ -177,7 +179,7 @@ const struct command policy_show_command = {
     .run = show_run,
 };
 
-/* ---- test ----------------------------------------------------------------------------------------------------------- */
+/* ---- test ------------------------------------------------------------------------------------------------------- */
 
 struct test_values {
     const char *file;
@@ -262,7 +264,7 @@ static void order_print(const struct cli *cli, const json_t *tried)
     forecast_label_print(cli, json_object_get(tried, "forecast"), now_ns);
 }
 
-/* The policy in a file: its name and kind play no part. */
+/* Reads a policy from a file; its name and kind are ignored. */
 static int file_read(const struct cli *cli, const char *file, json_t **ret)
 {
     CLEANUP(manifests) struct manifests manifests = {0};

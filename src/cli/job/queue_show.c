@@ -1,4 +1,4 @@
-/* queue_show.c - `berth queue`: what waits, in order, and when it will start. */
+/* queue_show.c - `berth queue`: prints the waiting work in order, with expected start times. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -12,7 +12,7 @@
 #include "cli/show/listing.h"
 #include "wire/text/document.h"
 
-enum { WIDE = 100 }; /* columns of a terminal that has room for all */
+enum { WIDE = 100 }; /* columns of a terminal that is wide enough for all table columns */
 
 struct queue_values {
     const char *queue, *user;

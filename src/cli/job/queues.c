@@ -1,4 +1,4 @@
-/* queues.c - `berth queues`: the tree of queues, with what waits and runs in each, and what each may have. */
+/* queues.c - `berth queues`: prints the tree of queues with waiting and running work and limits. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -75,7 +75,7 @@ static void row_print(struct table *table, const json_t *queue, int depth)
     table_cell(table, 6, COLOR_NONE, "%s", str_text(&use));
 }
 
-/* The children of a queue, each with its own below it. */
+/* Prints the children of a queue, each followed by its own children. */
 static void tree_print(struct table *table, const json_t *queues, const char *parent, int depth)
 {
     json_t *queue;
@@ -93,7 +93,7 @@ static void tree_print(struct table *table, const json_t *queues, const char *pa
     }
 }
 
-/* The queue default is there without being made: it stands first. */
+/* Adds the queue `default`, which exists without a document, as the first one. */
 static int default_add(struct api *api, json_t *queues)
 {
     CLEANUP(json) json_t *implied = NULL;

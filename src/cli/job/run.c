@@ -1,4 +1,4 @@
-/* run.c - `berth run`: a new job, and we stay with it: its state, what it writes, or a terminal in it. */
+/* run.c - `berth run`: submits a job and follows its state, prints its output, or opens a terminal in it. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,10 +24,10 @@ static const struct option options[] = {
     DRY_RUN_ROW(run_values, dry_run),
 };
 
-/* ---- with a terminal ------------------------------------------------------------------------------------------------ */
+/* ---- with a terminal -------------------------------------------------------------------------------------------- */
 
-/* The job's own program holds the place: somebody comes within a minute, or it ends; when the command beside it is gone, it
- * ends as that did, and with 129, as after a hang-up, where that could not say how. */
+/* The job's main process waits up to one minute for the terminal session. It ends when the session's command ends, with
+ * the command's exit code, or with 129 (hang-up) if that code is unknown. */
 #define RUN_FOLDER "/run/berth-run"
 static const char hold_script[] = "d=" RUN_FOLDER "\n"
                                   "n=0\n"
@@ -97,12 +97,12 @@ static int terminal_run(struct api *a, const struct run_values *v, const json_t 
                            .command_len = SHELL_WORDS + len,
                            .ret_ended = &ended};
     rc = exec_in(a->cli, &ask);
-    if (!ended && rc != EXIT_UNREACHABLE) /* there is no shell, so nothing to wait for */
+    if (!ended && rc != EXIT_UNREACHABLE) /* the command never ended: the job has nothing to wait for */
         cancel(a, &target);
     return rc;
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------------------- */
+/* ---- the verb --------------------------------------------------------------------------------------------------- */
 
 static int values_check(const struct cli *cli, const struct run_values *v, const json_t *documents)
 {
@@ -145,7 +145,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         return rc;
     json_t *document = json_array_get(documents, 0);
     command = json_incref(json_object_get(document, "command"));
-    if (!json_object_get(document, "retries")) /* somebody looks on, and would rather know */
+    if (!json_object_get(document, "retries")) /* the user is watching and can react to a failure */
         (void)json_object_set_new(document, "retries", json_integer(0));
     if (interactive)
         hold_make(document);

@@ -16,7 +16,7 @@ extern char **environ;
 
 enum { WORDS_MAX = 64 };
 
-/* ---- words ---------------------------------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------------------------------ */
 
 int script_words(char *line, char **words, int words_max)
 {
@@ -48,9 +48,9 @@ int script_words(char *line, char **words, int words_max)
     }
 }
 
-/* ---- lines ---------------------------------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------------------------------ */
 
-/* Options of a #BERTH line have the values within. */
+/* The values of the options on a #BERTH line. */
 struct line_values {
     struct submission_values submission;
 };
@@ -66,7 +66,7 @@ struct reading {
     json_t *document;
     struct slurm_values slurm;
     bool slurm_lines;
-    struct arena arena; /* texts that the values point into */
+    struct arena arena; /* owns the strings of the values */
 };
 
 static int berth_line(struct reading *r, char **words, int len)
@@ -94,7 +94,7 @@ static int berth_line(struct reading *r, char **words, int len)
     return rc;
 }
 
-/* One option at a time, so that one that is not understood takes no other with it. */
+/* Parses one option at a time, so that an unknown option does not discard the others. */
 static void slurm_line(struct reading *r, char **words, int len)
 {
     for (int i = 0; i < len;) {
@@ -129,9 +129,10 @@ static int line_read(struct reading *r, const char *line, size_t len)
     return rc;
 }
 
-/* ---- the document --------------------------------------------------------------------------------------------------- */
+/* ---- the document ----------------------------------------------------------------------------------------------- */
 
-/* Within a task there is nobody to start others: each runs the script, so each runs what `srun` would have started. */
+/* Tasks cannot start other tasks. Every task runs the script, so this replacement of `srun` runs the command in each
+ * task. */
 static const char srun_text[] =
     "#!/bin/sh\n"
     "# srun within a task of a job: the command runs here, as it does in every other task.\n"
@@ -160,7 +161,7 @@ static void file_add(json_t *document, const char *path, const char *text)
     (void)json_array_append_new(files, json_pack("{s:s, s:s, s:s}", "path", path, "mode", "0755", "text", text));
 }
 
-/* A word of its own, not a part of another. */
+/* Returns whether the script has `srun` as a separate word. */
 static bool calls_srun(const char *text)
 {
     for (const char *at = text; (at = strstr(at, "srun")); at += 4) {
@@ -191,7 +192,7 @@ static int slurm_finish(struct reading *r, const struct slurm_values *over, cons
             json_object_get(keys, "env"), "PATH",
             json_string(SCRIPT_FOLDER ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
     }
-    submission_merge(keys, r->document); /* #BERTH lines say more exactly what is meant */
+    submission_merge(keys, r->document); /* #BERTH lines override #SBATCH lines */
     (void)json_object_update(r->document, keys);
     return r->slurm.exports ? script_export(r->cli, r->slurm.exports, (const char *const *)environ, r->document)
                             : EXIT_OK;
@@ -294,9 +295,9 @@ int script_document(const struct cli *cli, const char *path, const char *const *
     return script_document_slurm(cli, path, NULL, arguments, arguments_len, list);
 }
 
-/* ---- environment ---------------------------------------------------------------------------------------------------- */
+/* ---- environment ------------------------------------------------------------------------------------------------ */
 
-/* What a shell or a session made for itself means nothing elsewhere. */
+/* Returns whether a variable belongs to one shell or login session and is useless elsewhere. */
 static bool is_private(const char *line)
 {
     static const char *const names[] = {"_",       "PWD",   "OLDPWD", "SHLVL",  "HOME",        "USER",
@@ -328,7 +329,7 @@ static void variable_set(json_t *env, const char *line)
 
     name[len] = '\0';
     if (line[len] && len)
-        (void)json_object_set_new(env, name, json_string(line + len + 1)); /* what is not UTF-8 stays here */
+        (void)json_object_set_new(env, name, json_string(line + len + 1)); /* values that are not UTF-8 are skipped */
 }
 
 int script_export(const struct cli *cli, const char *text, const char *const *environment, json_t *document)
@@ -351,7 +352,7 @@ int script_export(const struct cli *cli, const char *text, const char *const *en
             return cli_fail(cli, EXIT_USAGE, "--export: there is no variable '%s' in your environment", word);
         }
     }
-    /* What was said by --env stands. */
+    /* Variables set by --env are kept. */
     json_t *there = json_object_get(document, "env");
     if (there)
         (void)json_object_update_missing(there, env);

@@ -1,5 +1,6 @@
-/* script_fuzz.c - any text as a script, and any word as a length, a moment or a range: read or refused, and what was read is
- * read again as the same. */
+/* script_fuzz.c - any text as a script, and any word as a duration, time or range: accepted or rejected; accepted text
+ * must parse again to the same value.
+ */
 #include "cli/job/script.h"
 
 #include <assert.h>

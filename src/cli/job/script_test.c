@@ -1,4 +1,4 @@
-/* script_test.c - scripts as jobs: words of a line, #BERTH lines, #SBATCH lines and what they become. */
+/* script_test.c - scripts as jobs: words of a line, #BERTH lines, #SBATCH lines and the resulting documents. */
 #include "cli/job/script.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 static void words(void **state)
 {
     static const struct {
-        const char *line, *want; /* NULL: a quote is open */
+        const char *line, *want; /* NULL: an unclosed quote */
     } rows[] = {
         {" -J name  --time=5 ", "-J|name|--time=5|"},
         {" --env 'A=b c'",      "--env|A=b c|"     },
@@ -60,7 +60,7 @@ static void told_init(struct told *t)
     t->cli = (struct cli){.out = t->file, .err = t->file};
 }
 
-/* Every member of `want` is in what was found, as it is. */
+/* Checks that `found` has every member of `want` with the same value. */
 static void has(const json_t *found, const char *want, const char *label)
 {
     CLEANUP(json) json_t *expected = json_loads(want, 0, NULL);
@@ -81,7 +81,7 @@ static void has(const json_t *found, const char *want, const char *label)
 static void slurm_lines(void **state)
 {
     static const struct {
-        const char *lines, *want, *says; /* says: on standard error; NULL: nothing */
+        const char *lines, *want, *says; /* says: the message on standard error; NULL: none */
     } rows[] = {
         {"#SBATCH -J train\n#SBATCH -p gpu",                                            "{\"name\": \"train\", \"queue\": \"gpu\", \"replicas\": null}",                        NULL                              },
         {"#SBATCH -t 90",                                                               "{\"time_limit\": \"1h30m\"}",                                                          NULL                              },
@@ -90,7 +90,7 @@ static void slurm_lines(void **state)
         {"#SBATCH -c 8 --mem=16G",                                                      "{\"resources\": {\"cpu\": 8, \"memory\": \"16Gi\"}}",                                  NULL                              },
         {"#SBATCH --mem 500",                                                           "{\"resources\": {\"cpu\": 1, \"memory\": \"500Mi\"}}",                                 NULL                              },
         {"#SBATCH -c 4 --mem-per-cpu=2G",                                               "{\"resources\": {\"cpu\": 4, \"memory\": \"8Gi\"}}",                                   NULL                              },
- /* On one node and without srun it runs once, with all its cores. */
+ /* On one node and without srun the script runs once, with all cores. */
         {"#SBATCH -n 8",                                                                "{\"replicas\": null, \"resources\": {\"cpu\": 8}}",                                    NULL                              },
         {"#SBATCH -n 8\nsrun hostname",                                                 "{\"replicas\": 8, \"gang\": true, \"resources\": {\"cpu\": 1}}",                       NULL                              },
         {"#SBATCH -N 2 --ntasks-per-node=4 --gres=gpu:a100:4 --mem=64G\nsrun python x",
@@ -121,7 +121,7 @@ static void slurm_lines(void **state)
          "{\"hold\": true, \"requeue\": false, \"urgency\": -50, \"workdir\": \"/data\"}",                                                                                      NULL                              },
         {"#SBATCH -o out.%j",                                                           "{\"name\": null}",                                                                     "'berth logs JOB'"                },
         {"#SBATCH --exclusive",                                                         "{}",                                                                                   "--exclusive"                     },
- /* What is not understood is named with its line, and takes nothing with it. */
+ /* Unknown options are reported with their line; the other options still apply. */
         {"#SBATCH --mystery=5 -J still",                                                "{\"name\": \"still\"}",                                                                "job.sh:2: --mystery=5: no option"},
         {"# text\n\n#SBATCH --foo bar -c 2",                                            "{\"resources\": {\"cpu\": 2}}",                                                        "job.sh:4: --foo"                 },
         {"echo\n#SBATCH -J late",                                                       "{\"name\": null}",                                                                     NULL                              },
@@ -199,7 +199,7 @@ static void environments(void **state)
 {
     static const char *const environment[] = {"A=1", "B=x=y", "HOME=/root", "BERTH_TOKEN=secret", NULL};
     static const struct {
-        const char *text, *want; /* NULL: refused */
+        const char *text, *want; /* NULL: rejected */
     } rows[] = {
         {"NONE",    "{\"env\": {\"A\": \"own\"}}"                              },
         {"B",       "{\"env\": {\"A\": \"own\", \"B\": \"x=y\"}}"              },
@@ -225,7 +225,7 @@ static void options_become_keys(void **state)
 {
     static const struct {
         struct submission_values v;
-        const char *want; /* NULL: refused */
+        const char *want; /* NULL: rejected */
     } rows[] = {
         {{.time = "2h", .queue = "night"},         "{\"time_limit\": \"2h\", \"queue\": \"night\"}"                },
         {{.tasks = {4, true}},                     "{\"replicas\": 4, \"gang\": true}"                             },

@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-/* A text that stands for itself, a length or a moment. */
+/* Values that are copied, and values that are converted: durations, times, ranges, numbers. */
 enum text_form { FORM_TEXT, FORM_SPAN, FORM_MOMENT, FORM_RANGE, FORM_NUMBER };
 
 #define AT(field) offsetof(struct submission_values, field)
@@ -77,7 +77,7 @@ static const struct {
 
 #define FIELD(type, v, offset) ((const type *)((const char *)(v) + (offset)))
 
-/* ---- single words ---------------------------------------------------------------------------------------------------- */
+/* ---- simple values ---------------------------------------------------------------------------------------------- */
 
 static int text_make(const struct cli *cli, const char *option, const char *key, enum text_form form, const char *text,
                      json_t *ret)
@@ -154,9 +154,9 @@ static int numbers_make(const struct cli *cli, const struct submission_values *v
     return EXIT_OK;
 }
 
-/* ---- words with parts ------------------------------------------------------------------------------------------------ */
+/* ---- structured values ------------------------------------------------------------------------------------------ */
 
-/* "17,18" of each option, in the order of the table. */
+/* Adds the dependencies "17,18" of each option, in the order of the table. */
 static int after_make(const struct cli *cli, const struct submission_values *v, json_t *ret)
 {
     CLEANUP(json) json_t *list = json_array();
@@ -182,7 +182,7 @@ static int after_make(const struct cli *cli, const struct submission_values *v, 
     return EXIT_OK;
 }
 
-/* "2", "0.5", "A100:2". */
+/* Parses "2", "0.5", "A100:2". */
 static int gpus_make(const struct cli *cli, const char *text, json_t *ret)
 {
     const char *colon = text ? strrchr(text, ':') : NULL;
@@ -209,7 +209,7 @@ static int gpus_make(const struct cli *cli, const char *text, json_t *ret)
     return EXIT_OK;
 }
 
-/* "USR1@60s" */
+/* Parses "USR1@60s". */
 static int checkpoint_make(const struct cli *cli, const char *text, json_t *ret)
 {
     char span[SPAN_TEXT_MAX];
@@ -239,7 +239,8 @@ static bool is_told_word(const char *text)
     return false;
 }
 
-/* "TO@started,ended": what stands after the last '@' is when, if it is such a word; mail addresses have one, too. */
+/* Parses "TO@started,ended". The text after the last '@' is the list of events if it consists of event names; mail
+ * addresses contain an '@', too. */
 static void notify_make(const struct submission_values *v, json_t *ret)
 {
     json_t *list = json_array();
@@ -321,7 +322,7 @@ int submission_make(const struct cli *cli, const struct submission_values *v, js
     return v->exports ? script_export(cli, v->exports, (const char *const *)environ, ret) : EXIT_OK;
 }
 
-/* ---- documents ------------------------------------------------------------------------------------------------------- */
+/* ---- documents -------------------------------------------------------------------------------------------------- */
 
 void submission_merge(json_t *to, const json_t *over)
 {
@@ -360,7 +361,7 @@ static int file_read(const struct cli *cli, const char *path, json_t *list)
         if (rc != EXIT_OK)
             break;
         (void)json_object_del(one, "kind");
-        (void)json_object_del(one, "id"); /* of one that was read: this is a new one */
+        (void)json_object_del(one, "id"); /* the id of an existing job: this document makes a new job */
         doc_strip(one);
         (void)json_array_append_new(list, json_deep_copy(one));
     }
@@ -414,9 +415,9 @@ int submission_read(const struct cli *cli, const struct submission_values *v, co
     return EXIT_OK;
 }
 
-/* ---- sending --------------------------------------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
 
-/* One job, or of a set of roles all: "ids". */
+/* Prints the id of one job, or all ids of a set of roles, and appends them to `ids`. */
 static void answer_tell(struct api *a, const json_t *document, const json_t *answer, const struct submission_act *act,
                         json_t *ids)
 {
@@ -442,7 +443,7 @@ static void json_print(const struct cli *cli, const json_t *value)
     free(text);
 }
 
-/* What the server has of them now. */
+/* Prints the stored documents of the answer's jobs. */
 static int stored_print(struct api *a, const json_t *answer)
 {
     const json_t *ids = json_object_get(answer, "ids");
@@ -462,7 +463,7 @@ static int stored_print(struct api *a, const json_t *answer)
     return rc;
 }
 
-/* The document as it would be stored. */
+/* Prints the document that would be stored. */
 static void draft_tell(const struct cli *cli, const json_t *answer)
 {
     const json_t *change;

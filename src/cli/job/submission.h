@@ -1,7 +1,7 @@
-/* submission.h - a job as the command line, a script or a file describes it, on its way to becoming a document.
+/* submission.h - builds job documents from a command line, a script or a file.
  *
- * The same table of options reads the command line of `berth submit` and `berth run` and the #BERTH lines of a script. What
- * stands nearer wins: the command line over the script or the file. Functions return an enum exit_code, told.
+ * One table of options serves the command line of `berth submit` and `berth run` and the #BERTH lines of a script. The
+ * command line overrides the script or file. The functions return an enum exit_code and print errors.
  *
  * To add an option: a field, a row in SUBMISSION_ROWS, and a line in submission.c.
  */
@@ -72,18 +72,19 @@ struct submission_values {
         OPTION_TEXT_ROW("log-keep", 0, values, field.log_keep, "TIME", "How long its log is kept after its end."),     \
         OPTION_FLAG_ROW("interactive", 0, values, field.interactive, "Somebody sits in front of it.")
 
-/* What was given, as keys of a document. */
+/* Converts the given options to keys of a document. */
 int submission_make(const struct cli *cli, const struct submission_values *v, json_t *ret);
 
-/* Every document that shall be submitted: from -f, from a script, or from a command, with what was given over it. `operands`
- * are those of the verb: a script and its arguments, or a command. *ret is a new list of objects. */
+/* Builds all documents to submit from -f, a script or a command, overridden by the given options. `operands` are the
+ * verb's operands: a script and its arguments, or a command. *ret is a new list of objects. */
 int submission_read(const struct cli *cli, const struct submission_values *v, const struct operands *operands,
                     json_t **ret);
 
-/* `over` wins; objects within (env, resources, attributes) are merged, everything else is replaced. */
+/* `over` wins; nested objects (env, resources, attributes) are merged, all other values are replaced. */
 void submission_merge(json_t *to, const json_t *over);
 
-/* POST /v1/jobs of each; prints "job/17 submitted" for each, or as JSON. *ret_ids: a new list of numbers; may be NULL. */
+/* Sends POST /v1/jobs for each document and prints "job/17 submitted", or JSON. *ret_ids: a new list of job numbers;
+ * may be NULL. */
 struct submission_act {
     bool dry_run, json, quiet;
 };

@@ -1,4 +1,4 @@
-/* submit.c - `berth submit`: new jobs, from a command, a script or a file. */
+/* submit.c - `berth submit`: submits jobs from a command, a script or a file. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -29,7 +29,7 @@ static const struct option options[] = {
                     "Check everything, show what would be stored and when it would start, but change nothing."),
 };
 
-/* A schedule holds the job and makes it anew each time. */
+/* Creates a cron schedule that contains the job and submits it at each scheduled time. */
 static int cron_add(struct api *a, const struct submit_values *v, const json_t *documents)
 {
     CLEANUP(json) json_t *job = json_deep_copy(json_array_get(documents, 0));

@@ -1,4 +1,4 @@
-/* wait.c - `berth wait`: until a job is over, or all of an app is ready; with its progress meanwhile. */
+/* wait.c - `berth wait`: waits until a job has ended or an app is ready, and shows the progress. */
 #include <string.h>
 #include <time.h>
 
@@ -27,7 +27,7 @@ static int outcome(const struct cli *cli, const struct target *t, const json_t *
     const json_t *status = json_object_get(object, "status");
     const char *state = json_string_value(json_object_get(status, "state")), *word = status_word(status);
     const char *error = json_string_value(json_object_get(object, "error"));
-    bool cancelled = json_is_true(json_object_get(object, "cancelled")); /* an earlier daemon has no outcome */
+    bool cancelled = json_is_true(json_object_get(object, "cancelled")); /* older daemons send no outcome */
     fprintf(cli->out, "%s/%s %s\n", t->collection->kind, t->id,
             cancelled && strcmp(word, "ended") == 0 ? "cancelled" : word);
     if (!cancelled && (!status_is_over(status) || strcmp(state, "ended") == 0))
@@ -38,7 +38,7 @@ static int outcome(const struct cli *cli, const struct target *t, const json_t *
     return EXIT_FAILED;
 }
 
-/* `object`: as it was seen last; NULL: the server is away. */
+/* `object`: the last known state; NULL: the server is unreachable. */
 static int time_over(const struct api *a, const struct target *t, const json_t *object)
 {
     const json_t *status = json_object_get(object, "status");
@@ -81,7 +81,7 @@ static int wait_one(struct api *a, struct look *look, const struct target *t, in
     }
 }
 
-/* Numbers alone are jobs, as submit prints them. */
+/* A plain number is a job, as `berth submit` prints it. */
 static int targets_find(const struct cli *cli, const struct operands *operands, struct targets *ret)
 {
     if (strspn(operands->at[0], "0123456789") != strlen(operands->at[0]))

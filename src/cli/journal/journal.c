@@ -1,4 +1,6 @@
-/* journal.c - `berth journal ls` and `verify`: what there is of a journal, and whether all of it is whole. */
+/* journal.c - `berth journal ls` and `verify`: lists the segments of a journal and checks that none is missing or
+ * damaged.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -87,7 +89,7 @@ static int ls_run(struct cli *cli, const void *values, const struct operands *op
     return EXIT_OK;
 }
 
-/* ---- verify --------------------------------------------------------------------------------------------------------- */
+/* ---- verify ----------------------------------------------------------------------------------------------------- */
 
 struct verifying {
     struct cli *cli;

@@ -1,4 +1,4 @@
-/* journal_export.c - `berth journal export`: a journal in one file: JSON lines, or CSV for notebooks. */
+/* journal_export.c - `berth journal export`: writes a journal as JSON lines, or as CSV tables. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -35,21 +35,21 @@ static const struct option options[] = {
     OPTION_TEXT_ROW("to", 0, export_values, to, "WHEN", "Up to this record or moment."),
 };
 
-/* What is known of a job so far. */
+/* The data of one job read from the journal so far. */
 struct job_row {
     uint64_t id;
-    json_t *doc;       /* its last; NULL: only its use is known */
-    uint64_t placed;   /* how often a pod of it was */
-    double pod_s;      /* that its pods ran, together */
-    double estimate_s; /* what it was expected to run; 0: not known */
-    json_t *used;      /* by the last of its pods that is over */
-    char *node;        /* of the last placement */
+    json_t *doc;       /* its last document; NULL: only its usage is known */
+    uint64_t placed;   /* number of placements of its pods */
+    double pod_s;      /* total run time of its pods */
+    double estimate_s; /* expected run time; 0: not known */
+    json_t *used;      /* usage of the last ended pod */
+    char *node;        /* node of the last placement */
 };
 
 struct exporting {
     struct cli *cli;
     FILE *out;
-    int failed; /* why the first write that failed did; 0: none has */
+    int failed; /* errno of the first failed write; 0: none */
     struct progress progress;
     unsigned form;
     VEC(struct job_row) jobs; /* in order of their first record */
@@ -57,9 +57,9 @@ struct exporting {
     struct str line;
 };
 
-/* ---- CSV ------------------------------------------------------------------------------------------------------------ */
+/* ---- CSV -------------------------------------------------------------------------------------------------------- */
 
-/* A field, quoted where it must be. */
+/* Writes a field, quoted if necessary. */
 static void field(FILE *out, const char *text, const char *after)
 {
     if (!text)
@@ -88,7 +88,7 @@ static void value_field(FILE *out, const json_t *value, const char *after)
     free(text);
 }
 
-/* ---- jobs ----------------------------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------------------------- */
 
 static bool same_job(const void *ctx, uint32_t at, const void *id)
 {
@@ -184,7 +184,7 @@ static void jobs_write(struct exporting *e)
     for (size_t i = 0; i < e->jobs.len; i++) {
         const struct job_row *row = &e->jobs.at[i];
         if (!row->doc)
-            continue; /* an app, or a job from before what was read */
+            continue; /* an app, or a job older than the range */
         (void)fprintf(out, "%" PRIu64 ",", row->id);
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
             value_field(out, json_object_get(row->doc, keys[k]), ",");
@@ -199,7 +199,7 @@ static void jobs_write(struct exporting *e)
     }
 }
 
-/* ---- decisions ------------------------------------------------------------------------------------------------------ */
+/* ---- decisions -------------------------------------------------------------------------------------------------- */
 
 static void decisions_write(struct exporting *e, const struct store_record *record, const json_t *cycle)
 {
@@ -225,9 +225,10 @@ static void decisions_write(struct exporting *e, const struct store_record *reco
     }
 }
 
-/* ---- all forms ------------------------------------------------------------------------------------------------------ */
+/* ---- all forms -------------------------------------------------------------------------------------------------- */
 
-/* After a write: not 0 when one has failed, which ends the reading. The stream remembers that, but not why. */
+/* Returns nonzero after a failed write, which ends the reading. Saves errno, because the stream only remembers that an
+ * error happened. */
 static int written(struct exporting *e)
 {
     if (ferror(e->out) && !e->failed)
@@ -277,7 +278,7 @@ static void tell_progress(void *ctx, uint64_t done, uint64_t total)
     progress_tell(&((struct exporting *)ctx)->progress, (size_t)done, (size_t)total);
 }
 
-/* A write that failed is told by who closes the stream. */
+/* A failed write is reported when the stream is closed. */
 static int export_all(struct exporting *e, struct journal *j, const struct journal_range *range)
 {
     struct journal_visitor visitor = {NULL, visit_document, visit_record, tell_progress, e};
@@ -295,7 +296,7 @@ static int export_all(struct exporting *e, struct journal *j, const struct journ
     return EXIT_OK;
 }
 
-/* A stream into a file that is being saved; it is closed alone. */
+/* Opens a stream on the file that `save` writes; the stream is closed separately. */
 static int file_begin(struct exporting *e, struct save *save, const char *path)
 {
     struct berth_err err;
@@ -313,7 +314,7 @@ static int file_begin(struct exporting *e, struct save *save, const char *path)
     return code;
 }
 
-/* `code`: how the export went. */
+/* `code`: the result of the export. */
 static int file_end(struct exporting *e, struct save *save, int code)
 {
     struct berth_err err;
@@ -355,7 +356,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         code = file_begin(&e, &save, v->into);
     if (code != EXIT_OK)
         return code;
-    /* Lines begin with the state, so that they can be replayed; tables have what was asked for alone. */
+    /* JSON lines begin with the state, so that they can be replayed; CSV tables contain only the requested range. */
     struct journal_range range = {.from_seq = from.number,
                                   .to_seq = to.number,
                                   .from_ns = from.ns,

@@ -1,4 +1,4 @@
-/* journal_show.c - `berth journal show` and `grep`: records, all of a range or those that match. */
+/* journal_show.c - `berth journal show` and `grep`: prints the records of a range, or those that match. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ struct showing {
     uint64_t found;
 };
 
-/* The text of a member; "" if it has none. */
+/* Returns the text of a member; "" if the record lacks it. */
 static const char *member(struct bytes record, const char *key, struct str *to)
 {
     struct bytes value;
@@ -81,7 +81,7 @@ static bool matches(const struct show_values *v, struct bytes record)
     return !v->key || writes(record, v->key);
 }
 
-/* "cycle 17: 3 actions", for a unit; else how many documents. */
+/* Prints "cycle 17: 3 actions" for a commit batch, otherwise the number of documents. */
 static void tell_rest(FILE *out, struct bytes record)
 {
     struct bytes cycle, list, one;
@@ -101,7 +101,7 @@ static void tell_rest(FILE *out, struct bytes record)
     (void)fprintf(out, " (%zu document%s)\n", n, n == 1 ? "" : "s");
 }
 
-/* To the millisecond, always in as many digits, so that the lines stay columns. */
+/* Prints a time in milliseconds with a fixed number of digits, so that columns line up. */
 static void tell_moment(FILE *out, int64_t ns)
 {
     char text[TIMESTAMP_MAX];

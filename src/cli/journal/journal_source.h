@@ -1,24 +1,24 @@
-/* journal_source.h - where a verb reads a journal from: the folder of a daemon, or files.
+/* journal_source.h - opens the journal that a verb reads: a daemon's folder, a folder of segments, or files.
  *
- * For `berth replay`, `berth sim replay` and the verbs of `berth journal`: the same operands, moments and refusals.
+ * `berth replay`, `berth sim replay` and the verbs of `berth journal` share these operands, times and errors.
  */
 #pragma once
 
 #include "cli/lib/command.h"
 #include "journal/reader.h"
 
-/* --data, or operands: one folder (of a daemon, or of segments), or files. Tells what is wrong; then the code is not
- * EXIT_OK. */
+/* Opens --data, or the operands: one folder (of a daemon, or of segments), or files. Prints errors and returns an enum
+ * exit_code. */
 int journal_source_open(struct cli *cli, const char *data, const struct operands *operands, struct journal **ret);
 
-/* A bound of what is read: a number, or a moment. */
+/* A bound of the range to read: a record number, or a time. */
 struct journal_bound {
     uint64_t number;
     int64_t ns;
 };
-/* "1000", a moment as moment_past_read takes it, or NULL for none. `option`: for the refusal. */
+/* Parses "1000", a time as for moment_past_read, or NULL for no bound. `option` is named in errors. */
 int journal_bound_read(struct cli *cli, const char *option, const char *text, struct journal_bound *ret);
-/* A moment alone. */
+/* Parses a time. */
 int journal_moment_read(struct cli *cli, const char *option, const char *text, int64_t *ret_ns);
 
 #define JOURNAL_OPERANDS "[DIR|FILE...]"

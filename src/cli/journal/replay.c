@@ -1,4 +1,4 @@
-/* replay.c - `berth replay`: every decision of a daemon made again from its journal, and compared. */
+/* replay.c - `berth replay`: repeats every decision of a daemon from its journal, and compares the results. */
 #include "control/journal/replay.h"
 
 #include <inttypes.h>
@@ -74,7 +74,7 @@ static void tell_difference(void *ctx, const struct replay_difference *d)
     tell_actions(out, "+", d->actions_replayed, d->actions);
 }
 
-/* Where nothing was compared, nothing was the same. */
+/* If no decision was compared, the verdict is not "same". */
 static const char *verdict(const struct replay_result *r)
 {
     if (r->cycles)

@@ -71,7 +71,7 @@ void api_close(struct api *a)
     a->client = NULL;
 }
 
-/* ---- what went wrong ----------------------------------------------------------------------------------------------- */
+/* ---- errors ----------------------------------------------------------------------------------------------------- */
 
 enum exit_code status_exit_code(int status)
 {
@@ -135,7 +135,7 @@ static void bad_answer(const struct api *a, const struct api_answer *answer, str
         err_set(&t->err, EPROTO, "%s answered %d without a reason; is it a berthd?", a->connection.server,
                 answer->status);
     else
-        err_set(&t->err, EPROTO, "%s", message); /* it names the field, too */
+        err_set(&t->err, EPROTO, "%s", message); /* the message also names the field */
     if (answer->status == 401)
         token_hint(a, t);
 }
@@ -153,7 +153,7 @@ bool api_comes_back(const struct api_trouble *t)
     return t->code == EXIT_UNREACHABLE || t->status == 429 || t->status == 503;
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------ */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 double retry_wait(unsigned attempt, int rc, int status, uint64_t retry_after_s)
 {
@@ -164,7 +164,7 @@ double retry_wait(unsigned attempt, int rc, int status, uint64_t retry_after_s)
         return -1;
     for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++)
         again |= rc == -lost[i];
-    again |= rc == -ECONNREFUSED && attempt > 1; /* it was there a moment ago: it may be starting again */
+    again |= rc == -ECONNREFUSED && attempt > 1; /* the server answered a moment ago: it may be restarting */
     if (!again)
         return -1;
     return retry_after_s ? (double)retry_after_s : 0.25 * (double)(1u << (attempt - 1));
@@ -179,13 +179,13 @@ static void pause_s(double seconds)
         ;
 }
 
-/* A name for this request that no other has. */
+/* Generates a random Idempotency-Key. */
 static void key_make(char to[static 2 * KEY_BYTES + 1])
 {
     unsigned char bytes[KEY_BYTES];
 
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        abort(); /* only for a kernel older than the call */
+        abort(); /* fails only on kernels without getrandom(2) */
     for (size_t i = 0; i < KEY_BYTES; i++)
         snprintf(to + 2 * i, 3, "%02x", bytes[i]);
 }
@@ -205,8 +205,8 @@ static void prepared_cleanup(struct prepared *p)
     free(p->body);
 }
 
-/* What creates something, and what may be done once only because it names a revision, gets a key; the rest may be done
- * twice without harm. */
+/* A request gets an Idempotency-Key if it creates an object or names a revision (a second attempt would conflict). All
+ * other requests are idempotent. */
 static void prepare(const struct api_request *r, struct prepared *p)
 {
     size_t headers = 0;
@@ -237,7 +237,7 @@ static void prepare(const struct api_request *r, struct prepared *p)
     }
 }
 
-/* Is it worth another try? Waits for it, then. */
+/* Returns whether to retry, after the pause before the retry. */
 static bool is_again(struct api *a, unsigned attempt, int rc, struct client_answer *answer, const struct berth_err *err)
 {
     double wait_s = retry_wait(attempt, rc, rc == 0 ? answer->status : 0, rc == 0 ? answer->retry_after_s : 0);
@@ -252,13 +252,13 @@ static bool is_again(struct api *a, unsigned attempt, int rc, struct client_answ
     return true;
 }
 
-/* Sends until there is an answer that counts, or no hope of one. */
+/* Sends and retries until an answer is final or retrying is useless. */
 static int send_until(struct api *a, const struct prepared *p, struct client_answer *ret, struct berth_err *err)
 {
     for (unsigned attempt = 1;; attempt++) {
         int rc = client_do(a->client, &p->client, ret, err);
         if ((rc != 0 && p->once) || !is_again(a, attempt, rc, ret, err)) {
-            /* A deletion whose first answer was lost has happened. */
+            /* The first DELETE succeeded; only its answer was lost. */
             if (rc == 0 && ret->status == 404 && attempt > 1 && strcmp(p->client.method, "DELETE") == 0)
                 ret->status = 204;
             return rc;
@@ -294,7 +294,7 @@ static int answer_read(struct api *a, struct client_answer *from, struct api_ans
     return EXIT_OK;
 }
 
-/* Prints the warnings of an answer: the request was carried out, but may not do what its author expects. */
+/* Prints the warnings of an answer: the request succeeded, but may not have the expected effect. */
 static void warnings_tell(const struct api *a, const json_t *body)
 {
     const json_t *answer = json_object_get(body, "dry_run") ? json_object_get(body, "answer") : body, *warning;
@@ -397,7 +397,7 @@ static int request_stream(struct api *a, const struct client_request *request,
     unsigned attempt = 0;
     int rc;
 
-    do /* what has begun cannot begin again */
+    do /* a stream that has begun is never retried */
         rc = client_stream(a->client, request, piece_pass, &s, &answer, &ret_trouble->err);
     while (!s.begun && is_again(a, ++attempt, rc, &answer, &ret_trouble->err));
 

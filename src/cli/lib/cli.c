@@ -97,7 +97,7 @@ void cli_hint(const struct cli *cli, const char *fmt, ...)
     va_end(args);
 }
 
-/* Columns of UTF-8 text: bytes that are not a continuation. */
+/* Counts the columns of UTF-8 text: bytes that are not continuation bytes. */
 static size_t columns(const char *s, size_t len)
 {
     size_t n = 0;

@@ -1,9 +1,10 @@
-/* command.h - the verbs of `berth`, as a table.
+/* command.h - the table of verbs of `berth`.
  *
- * `berth help`, `berth help VERB`, `berth VERB --help`, the manual pages and the completion scripts are printed from it.
+ * `berth help`, `berth help VERB`, `berth VERB --help`, the manual pages and the completion scripts are printed from
+ * this table.
  *
- * To add a verb: src/cli/<verb>.c with its options and its `struct command`, and a row in commands.c. Verbs of one line
- * each that belong together ("app start", "app stop") may share a file.
+ * To add a verb: a file in one of the folders of src/cli with its options and its `struct command`, and a row in
+ * commands.c. Related one-line verbs ("app start", "app stop") may share a file.
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 #include "cli/lib/options.h"
 #include "cli/system/context.h"
 
-/* In the order of help. */
+/* Sections of the help text, in order. */
 enum command_section {
     SECTION_OBJECTS,
     SECTION_WORK,
@@ -23,71 +24,72 @@ enum command_section {
 };
 
 struct command {
-    const char *name;     /* "plan"; a verb below a verb: "bench plan" */
-    const char *operands; /* as usage shows them: "FILE" */
+    const char *name;     /* "plan"; with a group word: "bench plan" */
+    const char *operands; /* as in the usage line: "FILE" */
     size_t operands_min, operands_max;
     const char *summary;  /* one line */
-    const char *text;     /* below the options; NULL: none */
-    const char *examples; /* lines of shell; NULL: none */
+    const char *text;     /* printed below the options; NULL: none */
+    const char *examples; /* shell lines; NULL: none */
     const struct option *options;
     size_t options_len;
-    const void *defaults; /* of the values; NULL: zero */
+    const void *defaults; /* initial option values; NULL: all zero */
     size_t values_size;
     enum command_section section;
-    bool talks;               /* to a server: takes the options of the connection */
-    bool hidden;              /* not in the list of `berth help` */
-    bool leading;             /* its options stand before its first operand; what follows that is not read */
-    const char *const *words; /* that may stand as operands, for completion; ends with NULL; NULL: none */
-    const char *ids;          /* the kind whose ids may stand as operands, or IDS_OF_KIND; NULL: none */
-    const void *arg;          /* for verbs that share a `run`; it finds them as cli->command->arg */
+    bool talks;               /* connects to a server: takes the connection options */
+    bool hidden;              /* not listed by `berth help` */
+    bool leading;             /* options are read only before the first operand; all later words are operands */
+    const char *const *words; /* possible operands, for completion; ends with NULL; NULL: none */
+    const char *ids;          /* kind whose ids complete operands, or IDS_OF_KIND; NULL: none */
+    const void *arg;          /* for verbs that share a `run`, read as cli->command->arg */
     /* Returns an enum exit_code. */
     int (*run)(struct cli *cli, const void *values, const struct operands *operands);
 };
 
-/* The first operand names the kind of the others. */
+/* The first operand names the kind of the other operands. */
 #define IDS_OF_KIND "KIND"
-/* For as many operands as come. */
+/* Any number of operands. */
 #define OPERANDS_ANY ((size_t)-1)
 
 extern const struct command *const commands[];
 extern const size_t commands_len;
 
-/* Words that only have verbs below them: "app" of "app start". */
+/* First words of two-word verbs: "app" of "app start". */
 struct family {
     const char *name, *summary;
     enum command_section section;
 };
 extern const struct family families[];
 extern const size_t families_len;
-/* NULL: no such family. */
+/* Returns NULL if the family does not exist. */
 const struct family *family_find(const char *name);
-/* Is the command one of the family's? Then its own word, else NULL. */
+/* Returns the second word of a command of the family; NULL for a command of another family. */
 const char *family_verb(const struct family *family, const struct command *command);
-/* "Objects" */
+/* Returns the section's heading, such as "Objects of any kind". */
 const char *section_title(enum command_section section);
 
-/* What every verb takes: --help, --color. */
+/* Options of every verb: --help, --color. */
 struct common_values {
     bool help;
     unsigned color; /* auto, always, never */
 };
 extern const struct option common_options[];
 extern const size_t common_options_len;
-/* What verbs that talk to a server take; any of them may also stand before the verb. Values: struct connect_values. */
+/* Options of verbs that connect to a server; each may also stand before the verb. Values: struct connect_values. */
 extern const struct option connect_options[];
 extern const size_t connect_options_len;
 
-/* The verb that argv[0] (and argv[1]) name, and how many words that took; NULL: none. */
+/* Returns the verb that argv[0] (and argv[1]) name, and in *ret_words how many words its name has; NULL: no such
+ * verb. */
 const struct command *command_find(int argc, char *const *argv, int *ret_words);
 
-/* Printed by help.c from the tables. */
+/* Print the help from the tables (help.c). */
 void help_print(const struct cli *cli);
 void help_print_family(const struct cli *cli, const struct family *family);
 void help_print_command(const struct cli *cli, const struct command *command);
-/* One line per exit code, for help and the manual pages. */
+/* Returns one line per exit code, for the help and the manual pages. */
 const char *help_exit_codes(void);
 
-/* Copies the part of an option's value that help shows, such as "FILE" or "table|json"; "" for a flag. */
+/* Copies the placeholder that help shows for an option's value, such as "FILE" or "table|json"; "" for a flag. */
 void option_value_text(const struct option *option, char *buf, size_t size);
 
 extern const struct command sim_cluster_command, sim_swf_command, sim_openb_command, sim_muri_command, sim_run_command,

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Within a section in the order of help. */
+/* Within each section in the order of the help text. */
 const struct command *const commands[] = {
     &get_command,
     &describe_command,

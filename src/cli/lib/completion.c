@@ -1,11 +1,11 @@
-/* completion.c - `berth completion SHELL`: scripts for bash, zsh and fish, printed from the tables of commands. */
+/* completion.c - `berth completion SHELL`: scripts for bash, zsh and fish, printed from the table of commands. */
 #include <stdio.h>
 #include <string.h>
 
 #include "berth.h"
 #include "cli/lib/command.h"
 
-/* Calls back for every option of a command, the common ones included. */
+/* Calls `tell` for every option of a command, common and connection options included. */
 static void each_option(const struct command *command,
                         void (*tell)(FILE *out, const struct command *command, const struct option *option), FILE *out)
 {
@@ -22,7 +22,7 @@ static bool takes_file(const struct option *option)
     return option->kind == OPTION_TEXT && strcmp(option->value, "FILE") == 0;
 }
 
-/* Do its operands start with a file? */
+/* Returns whether the first operand is a file. */
 static bool takes_files(const struct command *command)
 {
     return strncmp(command->operands, "FILE", 4) == 0;
@@ -33,7 +33,7 @@ static bool takes_profile(const struct option *option)
     return option->kind == OPTION_TEXT && strcmp(option->name, "profile") == 0;
 }
 
-/* The values an option may have, with a space between; nothing if they cannot be listed. */
+/* Prints the possible values of an option, separated by spaces; nothing if they cannot be listed. */
 static void values_print(FILE *out, const struct option *option)
 {
     for (size_t i = 0; option->choices && option->choices[i]; i++)
@@ -42,7 +42,7 @@ static void values_print(FILE *out, const struct option *option)
         fprintf(out, "%s%s", i ? " " : "", berth_profile_at(i)->name);
 }
 
-/* A sentence within single quotes; none of ours has one, but a table may grow. */
+/* Prints a sentence for use within single quotes, with its own quotes escaped. */
 static void quoted(FILE *out, const char *text)
 {
     for (; *text; text++) {
@@ -53,7 +53,7 @@ static void quoted(FILE *out, const char *text)
     }
 }
 
-/* The second word of "bench plan", or NULL. */
+/* Returns the second word of a name such as "bench plan", or NULL. */
 static const char *second_word(const struct command *command)
 {
     const char *space = strchr(command->name, ' ');
@@ -63,7 +63,7 @@ static const char *second_word(const struct command *command)
 
 static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
-/* Words that may stand first, families included, with `before` before each. */
+/* Prints all possible first words, families included, each preceded by `before`. */
 static void first_words_print(FILE *out, const char *before)
 {
     for (size_t i = 0; i < commands_len; i++)
@@ -73,7 +73,7 @@ static void first_words_print(FILE *out, const char *before)
         fprintf(out, "%s%s", before, families[i].name);
 }
 
-/* The verbs below a word. */
+/* Prints the second words of the verbs that start with `name`. */
 static void second_words_print(FILE *out, const char *name)
 {
     size_t len = strlen(name);
@@ -83,7 +83,7 @@ static void second_words_print(FILE *out, const char *name)
             fprintf(out, " %s", commands[i]->name + len + 1);
 }
 
-/* What may stand where no option does. */
+/* Prints the possible operands. */
 static void operands_print(FILE *out, const struct command *command)
 {
     for (size_t i = 0; command->words && command->words[i]; i++)
@@ -115,7 +115,7 @@ static void bash_option_values(FILE *out, const struct command *command, const s
     fputs("' ;;\n", out);
 }
 
-/* Ids come from the server; they replace the words where the kind is known. */
+/* Completes ids that the server lists, once the kind is known. */
 static void bash_ids_print(FILE *out, const struct command *command)
 {
     if (strcmp(command->ids, IDS_OF_KIND) == 0)
@@ -180,7 +180,7 @@ static void bash_print(FILE *out)
 
 /* ---- zsh -------------------------------------------------------------------------------------------------------- */
 
-/* In _arguments a colon ends a field and brackets a sentence. */
+/* Escapes text for _arguments, where a colon ends a field and brackets enclose a description. */
 static void zsh_text(FILE *out, const char *text)
 {
     for (; *text; text++) {
@@ -296,7 +296,7 @@ static void zsh_print(FILE *out)
 
 /* ---- fish ------------------------------------------------------------------------------------------------------- */
 
-/* Holds when this command, and none below it, is on the line. */
+/* Prints the condition that the command line has this command and no longer verb that starts with it. */
 static void fish_when(FILE *out, const struct command *command)
 {
     fprintf(out, "complete -c berth -n 'test (__berth_verb) = \"%s\"'", command->name);

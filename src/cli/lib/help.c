@@ -99,7 +99,7 @@ void help_print_family(const struct cli *cli, const struct family *family)
     }
 }
 
-/* Words in the order of the table; a family stands where its first verb does. */
+/* Prints a section in the order of the table; a family stands where its first verb does. */
 static void commands_print(const struct cli *cli, enum command_section section)
 {
     const struct family *last = NULL;

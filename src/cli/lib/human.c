@@ -62,7 +62,7 @@ struct shown show_ratio(double ratio)
 struct shown show_age(int64_t seconds)
 {
     static const struct {
-        int64_t unit, until; /* shown in this unit below `until` of it */
+        int64_t unit, until; /* this unit is used below `until` units */
         char letter;
     } rows[] = {
         {1,                 120, 's'},

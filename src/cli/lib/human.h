@@ -1,4 +1,4 @@
-/* human.h - numbers as people read them. */
+/* human.h - formats numbers for people. */
 #pragma once
 
 #include <stdint.h>
@@ -11,5 +11,5 @@ struct shown show_count(uint64_t n);       /* 1,562 */
 struct shown show_seconds(double seconds); /* 0.21 ms, 38 ms, 1.25 s */
 struct shown show_bytes(uint64_t bytes);   /* 812 MiB */
 struct shown show_ratio(double ratio);     /* 1.8x */
-struct shown show_age(int64_t seconds);    /* 45s, 3m, 5h, 12d, 3y; of the future 0s */
+struct shown show_age(int64_t seconds);    /* 45s, 3m, 5h, 12d, 3y; negative ages are 0s */
 const char *plural(uint64_t n);            /* "" for one, else "s" */

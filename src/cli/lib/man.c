@@ -1,4 +1,4 @@
-/* man.c - `berth man DIR`: the manual pages, written from the tables of commands. */
+/* man.c - `berth man DIR`: writes the manual pages from the table of commands. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "base/str.h"
 #include "cli/lib/command.h"
 
-/* Text of roff: a backslash is an escape, a dot or a quote at the start of a line a request, a dash a hyphen. */
+/* Escapes text for roff: a backslash starts an escape, a dot or quote at the start of a line a request, a dash is a
+ * hyphen. */
 static void roff_text(FILE *out, const char *text, size_t len, bool line_start)
 {
     for (size_t i = 0; i < len; i++) {
@@ -37,7 +38,7 @@ static void roff(FILE *out, const char *text)
     roff_text(out, text, strlen(text), true);
 }
 
-/* Paragraphs; lines that start with a space stand as they are. */
+/* Prints paragraphs; lines that start with a space are kept as they are. */
 static void roff_wrapped(FILE *out, const char *text)
 {
     bool as_is = false;
@@ -178,7 +179,7 @@ static void main_page(FILE *out)
     roff_wrapped(out, help_exit_codes());
 }
 
-/* command NULL: the page of the program itself. */
+/* command NULL: the page of `berth` itself. */
 static int page_write(const struct cli *cli, const char *folder, const struct command *command)
 {
     CLEANUP(str) struct str path = {0};

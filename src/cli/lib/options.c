@@ -125,7 +125,7 @@ static int unknown_name(const struct option_set *sets, size_t sets_len, const ch
     return err_set(err, EINVAL, "no option --%s", wrong);
 }
 
-/* Reads "--name", "--name=value" or "--name" "value". *i is the argument and moves on past its value. */
+/* Parses "--name", "--name=value" or "--name" "value". *i is the argument's index; it is advanced past a value. */
 static int long_parse(const struct option_set *sets, size_t sets_len, int argc, char *const *argv, int *i,
                       struct berth_err *err)
 {
@@ -147,7 +147,7 @@ static int long_parse(const struct option_set *sets, size_t sets_len, int argc, 
     return option_set(set, option, value, err);
 }
 
-/* Reads "-abc", "-ovalue" or "-o" "value". */
+/* Parses "-abc", "-ovalue" or "-o" "value". */
 static int short_parse(const struct option_set *sets, size_t sets_len, int argc, char *const *argv, int *i,
                        struct berth_err *err)
 {
@@ -175,7 +175,7 @@ static bool is_operand(const char *word)
     return word[0] != '-' || word[1] == '\0';
 }
 
-/* One option with its value; *i is its place and that of the last word it took. */
+/* Parses one option with its value; *i is the option's index and becomes the index of the last word used. */
 static int option_parse(const struct option_set *sets, size_t sets_len, int argc, char *const *argv, int *i,
                         struct berth_err *err)
 {

@@ -1,4 +1,4 @@
-/* options_test.c - the command line reader. */
+/* options_test.c - parsing of command lines. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

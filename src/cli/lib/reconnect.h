@@ -1,9 +1,9 @@
-/* reconnect.h - a verb that waits while the server is away, and connects again.
+/* reconnect.h - reconnects to the server after a lost connection.
  *
  * The first connection must succeed: a server that was never reached is an error at once. After that each attempt is
- * followed by a longer pause, up to 5 s, until the server answers or has been away for RECONNECT_S_MAX. The user is
- * told once for each time that the server goes away, however many connections the verb has. See poll.h for a verb that
- * waits for an object without an end.
+ * followed by a longer pause, up to 5 s, until the server answers or has been unreachable for RECONNECT_S_MAX. The user
+ * gets one warning for each outage of the server, whatever the number of connections of the verb. See poll.h for verbs
+ * that wait for an object without a time limit.
  */
 #pragma once
 
@@ -25,13 +25,13 @@ struct reconnect_notice {
 
 struct reconnect {
     struct reconnect_notice *notice;
-    int64_t since_ns; /* when the connection was lost; 0: it is there */
+    int64_t since_ns; /* when the connection was lost; 0: it is established */
     unsigned attempts;
 };
 
-/* The pause before the next attempt in ns; negative: the server has been away for too long. */
+/* Returns the pause before the next attempt in ns; negative: the server has been unreachable for too long. */
 int64_t reconnect_pause_ns(struct reconnect *r, int64_t now_ns);
-/* Tells the user once that `what` was interrupted, and pauses. False: gave up, and *trouble says so. */
+/* Warns once that `what` was interrupted, and pauses. Returns false after giving up, with the reason in *trouble. */
 bool reconnect_wait(struct reconnect *r, const struct api *a, const char *what, struct api_trouble *trouble);
-/* The server has answered. */
+/* Marks the connection as established: the server has answered. */
 void reconnect_done(struct reconnect *r);

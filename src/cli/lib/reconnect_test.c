@@ -1,4 +1,4 @@
-/* Tests of how long a verb tries to connect again. */
+/* reconnect_test.c - how long a verb tries to reconnect. */
 #include "cli/lib/reconnect.h"
 
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static void an_answer_begins_anew(void **state)
     assert_int_equal(reconnect_pause_ns(&r, 1), 250 * MS);
     assert_int_equal(reconnect_pause_ns(&r, 2), 500 * MS);
     reconnect_done(&r);
-    reconnect_done(&r); /* twice is once */
+    reconnect_done(&r); /* a second call has no effect */
     assert_int_equal(notice.away, 0);
     assert_int_equal(reconnect_pause_ns(&r, RECONNECT_S_MAX * 2000 * MS), 250 * MS);
 }

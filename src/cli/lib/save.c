@@ -48,7 +48,7 @@ int save_end(struct save *s, struct berth_err *err)
     assert(s->beside);
     if (fsync(s->fd) != 0)
         return err_set(err, errno, "cannot write %s: %s", s->path, strerror(errno));
-    /* A link, unlike a rename, does not replace a file that has come meanwhile; not every file system has links. */
+    /* Unlike rename, link does not replace a file created in the meantime; some file systems have no hard links. */
     bool made = link(s->beside, s->path) == 0;
     if (!made && (errno == EPERM || errno == EOPNOTSUPP))
         made = rename(s->beside, s->path) == 0;

@@ -1,4 +1,4 @@
-/* save.h - new files that only their owner may read, whole or not at all: tokens, archives, backups. */
+/* save.h - creates files atomically with mode 0600, for tokens, archives and backups. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,24 +7,25 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* Writes beside the name and gives it the name when it is whole and on disk. The file must not exist. */
+/* Writes to a temporary file in the same directory, and moves the complete, synced file to its final name. The final
+ * name must not exist. */
 struct save {
     const char *path;
-    char *beside; /* NULL: nothing begun */
+    char *beside; /* temporary file; NULL: not begun */
     int fd;
 };
 
-/* -EEXIST where the file is there already. */
+/* Creates the temporary file. Returns -EEXIST if the final name exists. */
 int save_begin(struct save *s, const char *path, struct berth_err *err);
 int save_write(struct save *s, const void *at, size_t len, struct berth_err *err);
-/* Makes it appear. */
+/* Syncs the file and moves it to its final name. */
 int save_end(struct save *s, struct berth_err *err);
-/* Removes what was begun and not ended. */
+/* Removes the temporary file unless save_end succeeded. */
 void save_drop(struct save *s);
 static inline void save_cleanup(struct save *s)
 {
     save_drop(s);
 }
 
-/* All of that for a text. */
+/* Creates a file with this text: save_begin, save_write and save_end. */
 int save_new(const char *path, const struct str *text, struct berth_err *err);

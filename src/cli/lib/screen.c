@@ -57,7 +57,7 @@ bool screen_open(struct screen *s, const struct cli *cli)
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     (void)tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     screen_measure(s);
-    put_text("\033[?1049h\033[?25l"); /* another page, no cursor */
+    put_text("\033[?1049h\033[?25l"); /* alternate screen, hidden cursor */
     return true;
 }
 
@@ -69,7 +69,7 @@ void screen_close(struct screen *s)
     (void)sigprocmask(SIG_SETMASK, &s->unblocked, NULL);
 }
 
-/* Bytes of a line that fit into so many columns. A character takes one, sequences none. */
+/* Returns how many bytes of a line fit into `columns`. A character takes one column, an escape sequence none. */
 static size_t line_fit(const char *line, size_t len, int columns)
 {
     int used = 0;
@@ -107,7 +107,7 @@ void screen_draw(struct screen *s, const struct str *text)
     str_done(&frame);
 }
 
-/* The rest of a sequence that began with ESC: "[A" is up, "[B" is down. */
+/* Reads the rest of an escape sequence: "[A" is up, "[B" is down. */
 static int arrow(void)
 {
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};

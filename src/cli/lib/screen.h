@@ -1,7 +1,8 @@
-/* screen.h - a terminal that is drawn on as a whole, again and again, without flicker; and keys as they are pressed.
+/* screen.h - full-screen terminal output without flicker, and single key presses.
  *
- * A frame is written in one piece over the last one: nothing is cleared that is about to be drawn. The terminal is as it was
- * before when the screen is closed, also by a signal that ends the program.
+ * Each frame is written in one piece over the previous frame; lines are not cleared before they are drawn. screen_close
+ * restores the terminal. SIGINT, SIGTERM and SIGHUP are reported as the key 'q', so that the program closes the screen
+ * before it ends.
  */
 #pragma once
 
@@ -14,18 +15,19 @@
 struct screen {
     const struct cli *cli;
     int rows, columns;
-    int signal_fd;         /* a new size, and what ends the program */
-    struct termios before; /* how the terminal was */
+    int signal_fd;         /* receives SIGWINCH and the signals that end the program */
+    struct termios before; /* the terminal's settings before screen_open */
     sigset_t unblocked;
 };
 
-/* False: standard output or input is no terminal. */
+/* Returns false if standard output or input is not a terminal. */
 bool screen_open(struct screen *s, const struct cli *cli);
 void screen_close(struct screen *s);
-/* Reads the size anew; true if it changed. */
+/* Reads the terminal size again; returns true if the size changed. */
 bool screen_measure(struct screen *s);
-/* Draws the lines of a text; what is beyond the last row is left out. Lines are cut at the last column; sequences that
- * colour count for nothing. */
+/* Draws the lines of a text and omits lines beyond the last row. Lines are cut at the last column; colour sequences
+ * take no columns. */
 void screen_draw(struct screen *s, const struct str *text);
-/* A key, or 0 after so long, or when the size changed; 'q' when the program is to end. Arrows are 'j' and 'k'. */
+/* Returns the next key, 0 after wait_ms or when the size changed, and 'q' when the program must end. Arrow keys are 'j'
+ * and 'k'. */
 int screen_key(struct screen *s, int wait_ms);

@@ -13,7 +13,7 @@ static size_t min(size_t a, size_t b)
 size_t suggest_distance(const char *a, const char *b)
 {
     size_t a_len = strnlen(a, LETTERS_MAX), b_len = strnlen(b, LETTERS_MAX);
-    size_t rows[3][LETTERS_MAX + 1]; /* of the table, row i in i % 3 */
+    size_t rows[3][LETTERS_MAX + 1]; /* of the dynamic programming table: row i is rows[i % 3] */
 
     for (size_t j = 0; j <= b_len; j++)
         rows[0][j] = j;

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-/* libsmartcols fails for want of memory only. */
+/* libsmartcols fails only when memory is exhausted. */
 static void must(bool ok)
 {
     if (!ok)
@@ -64,9 +64,9 @@ void table_headless(struct table *t)
     scols_table_enable_noheadings(t->scols, 1);
 }
 
-/* ---- words --------------------------------------------------------------------------------------------------------- */
+/* ---- word wrap -------------------------------------------------------------------------------------------------- */
 
-/* Columns of the terminal: bytes that continue no character. */
+/* Counts the columns of UTF-8 text: bytes that are not continuation bytes. */
 static size_t columns_of(const char *text, size_t len)
 {
     size_t n = 0;
@@ -98,7 +98,7 @@ static size_t column_width(const struct table *t, size_t column)
     return width;
 }
 
-/* Is no word of the column wider than this? */
+/* Returns whether every word of the column fits into `room` columns. */
 static bool words_fit(const struct table *t, size_t column, size_t room)
 {
     for (size_t i = 0; i < scols_table_get_nlines(t->scols); i++) {
@@ -113,7 +113,7 @@ static bool words_fit(const struct table *t, size_t column, size_t room)
     return true;
 }
 
-/* Puts newlines for spaces so that no line is wider than `room`. */
+/* Replaces spaces by newlines so that no line is wider than `room`. */
 static void text_break(char *text, size_t room)
 {
     char *space = NULL;
@@ -132,8 +132,8 @@ static void text_break(char *text, size_t room)
         *space = ' ';
 }
 
-/* Left to itself libsmartcols breaks a line in the middle of a word. Here the last column is broken between words, where
- * the others leave it room. */
+/* By default libsmartcols breaks a line in the middle of a word. This function breaks the last column between words, if
+ * the other columns leave enough room. */
 static void words_break(struct table *t)
 {
     enum { ROOM_MIN = 20, BETWEEN = 2 };

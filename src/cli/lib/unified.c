@@ -36,7 +36,7 @@ static bool same(const struct line *a, const struct line *b)
     return a->len == b->len && memcmp(a->at, b->at, a->len) == 0;
 }
 
-/* One line of the script: ' ' of both, '-' of the old, '+' of the new text. */
+/* One line of the edit script: ' ' of both texts, '-' of the old, '+' of the new text. */
 struct edit {
     char op;
     const struct line *line;
@@ -61,7 +61,7 @@ static void script_reverse(struct script *s, size_t from)
     }
 }
 
-/* The rows of the search: row d has the furthest x on each diagonal k = -d, -d+2, ..., d. */
+/* The rows of Myers' search: row d has the furthest x on each diagonal k = -d, -d+2, ..., d. */
 struct trace {
     int *at;
     size_t len, cap;
@@ -77,13 +77,14 @@ static int row_get(const struct trace *t, int d, int k)
     return t->at[row_start(d) + (size_t)((k + d) / 2)];
 }
 
-/* From which diagonal of row d - 1 the furthest point of diagonal k is reached: true, by an insertion (from k + 1). */
+/* Returns whether the furthest point of diagonal k is reached from diagonal k + 1 of row d - 1 (an insertion);
+ * otherwise it is reached from k - 1 (a deletion). */
 static bool comes_down(const struct trace *t, int d, int k)
 {
     return k == -d || (k != d && row_get(t, d - 1, k - 1) < row_get(t, d - 1, k + 1));
 }
 
-/* Finds the length of the shortest script; -1: more than UNIFIED_EDITS_MAX. */
+/* Returns the length of the shortest edit script; -1: more than UNIFIED_EDITS_MAX. */
 static int search(const struct line *a, int a_len, const struct line *b, int b_len, struct trace *t)
 {
     for (int d = 0; d <= UNIFIED_EDITS_MAX; d++) {
@@ -101,7 +102,7 @@ static int search(const struct line *a, int a_len, const struct line *b, int b_l
     return -1;
 }
 
-/* Walks back from the end; the script is appended in order. */
+/* Walks back from the end of both texts, and appends the edit script in order. */
 static void walk(const struct line *a, int a_len, const struct line *b, int b_len, const struct trace *t, int d,
                  struct script *script)
 {
@@ -113,7 +114,7 @@ static void walk(const struct line *a, int a_len, const struct line *b, int b_le
         bool down = comes_down(t, d, k);
         int before_k = down ? k + 1 : k - 1;
         int before_x = row_get(t, d - 1, before_k), before_y = before_x - before_k;
-        int start_x = down ? before_x : before_x + 1; /* after the edit, where the common lines begin */
+        int start_x = down ? before_x : before_x + 1; /* first common line after the edit */
         for (; x > start_x; x--, y--)
             vec_push(script, ((struct edit){' ', &a[x - 1]}));
         vec_push(script, (down ? (struct edit){'+', &b[y - 1]} : (struct edit){'-', &a[x - 1]}));
@@ -150,7 +151,8 @@ static void script_make(const struct lines *a, const struct lines *b, struct scr
     vec_done(&trace);
 }
 
-/* The end of the hunk that starts with the change at `first`: changes nearer than twice the context share one. */
+/* Returns the end of the hunk that starts with the change at `first`. Changes nearer than twice the context share a
+ * hunk. */
 static size_t hunk_end(const struct script *s, size_t first)
 {
     size_t last = first;
@@ -169,7 +171,7 @@ static void hunk_write(struct str *to, const struct script *s, size_t from, size
         a_len += s->at[i].op != '+';
         b_len += s->at[i].op != '-';
     }
-    /* Of an empty side the line before it is named, as diff does. */
+    /* For an empty side the line before it is named, as diff does. */
     str_addf(to, "@@ -%zu,%zu +%zu,%zu @@\n", a_len ? a_line + 1 : a_line, a_len, b_len ? b_line + 1 : b_line, b_len);
     for (size_t i = from; i < end; i++) {
         str_add_char(to, s->at[i].op);
@@ -199,7 +201,7 @@ bool unified_diff(struct str *to, const char *old_name, const char *new_name, co
         size_t from = first > i + UNIFIED_CONTEXT ? first - UNIFIED_CONTEXT : i;
         size_t end = hunk_end(&script, first) + UNIFIED_CONTEXT;
         end = end < script.len ? end : script.len;
-        a_line += from - i; /* what is skipped is common */
+        a_line += from - i; /* the skipped lines are common */
         b_line += from - i;
         hunk_write(to, &script, from, end, a_line, b_line);
         for (i = from; i < end; i++) {

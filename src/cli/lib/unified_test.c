@@ -1,4 +1,4 @@
-/* unified_test.c - differences look as diff(1) prints them, and lead from the one text to the other. */
+/* unified_test.c - differences have the format of diff(1), and turn the old text into the new text. */
 #include "cli/lib/unified.h"
 
 #include <setjmp.h>
@@ -50,7 +50,7 @@ static void differences_look_as_usual(void **state)
     }
 }
 
-/* Applies the hunks to the old text, checking every line that is said to be there. Returns how many edits there were. */
+/* Applies the hunks to the old text and checks every context line. Returns the number of edits. */
 static size_t patch(const char *old_text, const char *diff, struct str *to)
 {
     size_t edits = 0, line = 0;
@@ -83,7 +83,7 @@ static size_t patch(const char *old_text, const char *diff, struct str *to)
     return edits;
 }
 
-/* The least number of edits, by the table of common subsequences. */
+/* Returns the least number of edits, by the table of common subsequences. */
 static size_t least_edits(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     size_t table[64][64] = {0};

@@ -1,4 +1,4 @@
-/* words_test.c - names, numbers and suggestions as people read them. */
+/* words_test.c - formatting of names and numbers, suggestions, and word wrap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,6 @@
-/* node.c - `berth node add|capabilities|settings`; the rest of the family is in node_leave.c, actions.c and get.c. */
+/* node.c - `berth node add|capabilities|settings`; the other node verbs are in node_leave.c, and in cli/show: actions.c
+ * and get.c.
+ */
 #include <string.h>
 
 #include "base/mem.h"
@@ -14,7 +16,7 @@ static struct target node_target(const char *id)
     return (struct target){collection_find("node"), id};
 }
 
-/* ---- add ------------------------------------------------------------------------------------------------------------ */
+/* ---- add -------------------------------------------------------------------------------------------------------- */
 
 struct add_values {
     const char *file, *cpu, *memory, *zone, *rack, *arch, *expires;
@@ -43,7 +45,7 @@ static const struct option add_options[] = {
     DRY_RUN_ROW(add_values, dry_run),
 };
 
-/* KEY=VALUE words into a member: amounts, or (labels) texts. */
+/* Sets the members of an object from KEY=VALUE words: amounts, or strings for labels. */
 static int pairs_set(const struct cli *cli, json_t *object, const char *member, const char *option,
                      const struct option_list *words, bool amounts)
 {
@@ -116,7 +118,7 @@ static int add_read(const struct cli *cli, const char *path, json_t **ret)
     return EXIT_OK;
 }
 
-/* Prints the line that makes another machine this node; the node is made where it is not there. */
+/* Prints the command that joins another machine as this node; creates the node if it does not exist. */
 static int invite(struct api *a, const struct add_values *v, json_t *object)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
@@ -142,7 +144,7 @@ static int invite(struct api *a, const struct add_values *v, json_t *object)
     fprintf(a->cli->out, "%s\n", line);
     if (a->cli->progress) {
         const char *until = json_string_value(json_object_get(answer.body, "expires"));
-        size_t len = until ? strcspn(until, ".") : 0; /* nobody counts nanoseconds */
+        size_t len = until ? strcspn(until, ".") : 0; /* omits the nanoseconds */
         cli_hint(a->cli, "run this on the other machine, as root; it works once,");
         cli_hint(a->cli, "until %.*sZ", (int)len, until ? until : "");
         if (strstr(line, "https://127.") || strstr(line, "https://[::1]") || strstr(line, "https://localhost")) {
@@ -153,7 +155,8 @@ static int invite(struct api *a, const struct add_values *v, json_t *object)
     return EXIT_OK;
 }
 
-/* Whose machine joins says itself what it has. */
+/* Returns whether the options describe the machine's resources. A machine that joins with an agent reports its
+ * resources itself. */
 static bool is_described(const struct add_values *v)
 {
     return v->file || v->cpu || v->memory || v->gpus.given || v->resources.len;
@@ -205,10 +208,10 @@ const struct command node_add_command = {
     .run = add_run,
 };
 
-/* ---- capabilities and settings -------------------------------------------------------------------------------------- */
+/* ---- capabilities and settings ---------------------------------------------------------------------------------- */
 
 struct part {
-    const char *name;        /* of the route */
+    const char *name;        /* last part of the route */
     const char *const *keys; /* ends with NULL */
 };
 
@@ -232,7 +235,7 @@ static const struct option part_options[] = {
     DRY_RUN_ROW(part_values, dry_run),
 };
 
-/* The keys of the part that the node has. A new reference. */
+/* Returns the keys of the part that the node has, as a new reference. */
 static json_t *part_of(const struct part *part, const json_t *node)
 {
     json_t *object = json_object();
@@ -245,7 +248,7 @@ static json_t *part_of(const struct part *part, const json_t *node)
     return object;
 }
 
-/* The route replaces the whole part, so what is not named is sent as it is. A null takes a key away. */
+/* Removes keys that were set to null. The route replaces the whole part, so unnamed keys are sent unchanged. */
 static void nulls_remove(json_t *object)
 {
     const char *key;

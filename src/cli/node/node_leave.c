@@ -1,4 +1,6 @@
-/* node_leave.c - `berth node drain` and `berth node rm`: a node becomes empty, with progress, and goes. */
+/* node_leave.c - `berth node drain` and `berth node rm`: waits, with a progress bar, until a node is empty, and removes
+ * it.
+ */
 #include <string.h>
 #include <time.h>
 
@@ -10,15 +12,15 @@
 
 enum { LOOK_NS = 500000000 };
 
-/* ---- waiting until it is empty -------------------------------------------------------------------------------------- */
+/* ---- waiting for an empty node ---------------------------------------------------------------------------------- */
 
 struct wait {
     struct api *api;
     struct target target;
     struct look look;
     struct progress bar;
-    struct str told; /* what was printed last */
-    size_t total;    /* instances at the beginning, or the most since */
+    struct str told; /* last printed text */
+    size_t total;    /* highest number of instances seen */
 };
 
 static const char *reason(const char *what)
@@ -39,7 +41,7 @@ static const char *reason(const char *what)
     return what;
 }
 
-/* One line each for those that are named, when they are others than before. */
+/* Prints one line for each named instance, if the text differs from the last one. */
 static void tell(struct wait *w, size_t left, json_t *waiting)
 {
     CLEANUP(str) struct str text = {0};
@@ -64,7 +66,7 @@ static void tell(struct wait *w, size_t left, json_t *waiting)
         fprintf(w->api->cli->err, "%s: %zu left\n%s", w->target.id, left, str_text(&text));
 }
 
-/* Looks once; *ret_empty: there is nothing on it any more; untouched while the server is away. */
+/* Polls the node once. *ret_empty: the node has no instances; untouched while the server is unreachable. */
 static int look(struct wait *w, bool *ret_empty)
 {
     CLEANUP(json) json_t *node = NULL;
@@ -106,7 +108,7 @@ static int wait_empty(struct api *a, const char *id)
     return rc;
 }
 
-/* ---- drain ---------------------------------------------------------------------------------------------------------- */
+/* ---- drain ------------------------------------------------------------------------------------------------------ */
 
 struct leave_values {
     bool wait, force, missing_ok, dry_run;
@@ -131,7 +133,7 @@ static int drain(struct api *a, const char *id, const struct leave_values *v)
     return rc;
 }
 
-/* ---- rm ------------------------------------------------------------------------------------------------------------- */
+/* ---- rm --------------------------------------------------------------------------------------------------------- */
 
 static const struct option rm_options[] = {
     OPTION_FLAG_ROW("wait", 'w', leave_values, wait, "Drain them first, and remove them when they are empty."),
@@ -164,7 +166,7 @@ static int remove_one(struct api *a, const char *id, const struct leave_values *
     return EXIT_OK;
 }
 
-/* ---- both ----------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------------------------- */
 
 typedef int leave(struct api *a, const char *id, const struct leave_values *v);
 struct leaving {

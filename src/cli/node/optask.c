@@ -1,4 +1,6 @@
-/* optask.c - `berth optask show|logs|retry|undo`; run and ready are in optask_run.c, list and rm in get.c and delete.c. */
+/* optask.c - `berth optask show|logs|retry|undo`; run and ready are in optask_run.c, list and rm in get.c and delete.c
+ * of cli/show.
+ */
 #include "cli/node/optask.h"
 
 #include <string.h>
@@ -16,7 +18,7 @@ static struct target optask_target(const char *key)
     return (struct target){collection_find("optask"), key};
 }
 
-/* ---- show ------------------------------------------------------------------------------------------------------------ */
+/* ---- show ------------------------------------------------------------------------------------------------------- */
 
 static enum color state_color(const char *state)
 {
@@ -105,7 +107,7 @@ const struct command optask_show_command = {
     .run = show_run,
 };
 
-/* ---- logs ------------------------------------------------------------------------------------------------------------ */
+/* ---- logs ------------------------------------------------------------------------------------------------------- */
 
 struct logs_values {
     bool follow, undo;
@@ -165,7 +167,7 @@ const struct command optask_logs_command = {
     .run = logs_run,
 };
 
-/* ---- retry and undo -------------------------------------------------------------------------------------------------- */
+/* ---- retry and undo --------------------------------------------------------------------------------------------- */
 
 struct again_values {
     bool wait, dry_run;

@@ -1,8 +1,8 @@
-/* optask.h - what the verbs of OpTasks share. */
+/* optask.h - functions that the optask verbs share. */
 #pragma once
 
 #include "cli/lib/api.h"
 
-/* Until it is over: tells on standard error how it stands on each node. EXIT_FAILED: on some it failed, and that is told.
- * `undo`: it is being taken back, so it has failed where that has. */
+/* Waits until the OpTask ends and prints state changes of each node on standard error. Returns EXIT_FAILED, with a
+ * message, if it failed on some node. `undo`: the OpTask is being undone; then only a failed undo counts. */
 int optask_wait(struct api *a, const char *key, bool undo);

@@ -1,4 +1,4 @@
-/* optask_run.c - `berth optask run|ready`: an OpTask from a file or a ready one, and how it goes on. */
+/* optask_run.c - `berth optask run|ready`: runs an OpTask from a file or a ready-made one, and shows its progress. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 enum { LOOK_NS = 300000000, PATH_BYTES = 4096 };
 
-/* ---- files ----------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
 static void file_cleanup(FILE **file)
 {
@@ -27,7 +27,7 @@ static void file_cleanup(FILE **file)
         (void)fclose(*file);
 }
 
-/* All of a text, which a script may be. */
+/* Reads a whole text file, such as a script. */
 static int script_text(const struct cli *cli, const char *path, struct str *ret)
 {
     char piece[4096];
@@ -43,7 +43,8 @@ static int script_text(const struct cli *cli, const char *path, struct str *ret)
     return EXIT_OK;
 }
 
-/* Where the ready ones are: as told, beside the program, in the source it was built from, or where it was installed. */
+/* Finds the folder of ready-made OpTasks: as configured, beside the program, in the source tree of the build, or as
+ * installed. */
 static const char *ready_folder(char buf[static PATH_BYTES])
 {
     static const char *const beside[] = {"/../share/berth/optasks", "/../../../../share/optasks"};
@@ -80,7 +81,7 @@ static int ready_read(const struct cli *cli, const char *name, struct str *ret)
     return rc == EXIT_OK ? script_text(cli, path.at, ret) : rc;
 }
 
-/* ---- run ------------------------------------------------------------------------------------------------------------- */
+/* ---- run -------------------------------------------------------------------------------------------------------- */
 
 struct run_values {
     const char *file, *undo, *key, *timeout;
@@ -294,9 +295,9 @@ const struct command optask_run_command = {
     .run = run,
 };
 
-/* ---- waiting --------------------------------------------------------------------------------------------------------- */
+/* ---- waiting ---------------------------------------------------------------------------------------------------- */
 
-/* A line for each node that stands otherwise than before. */
+/* Prints a line for each node whose state has changed. */
 static void changes_tell(const struct cli *cli, json_t *nodes, json_t *told)
 {
     size_t i;
@@ -330,7 +331,8 @@ int optask_wait(struct api *a, const char *key, bool undo)
         rc = look_get(&at, a, &target, &task);
         if (rc != EXIT_OK)
             break;
-        json_t *status = json_object_get(task, "status"); /* NULL, as all in it, while the server is away */
+        /* NULL, like all its members, while the server is unreachable */
+        json_t *status = json_object_get(task, "status");
         const char *state = json_string_value(json_object_get(status, "state"));
         progress_end(&bar);
         (void)look_tell(&at, a);
@@ -339,7 +341,7 @@ int optask_wait(struct api *a, const char *key, bool undo)
         progress_tell(&bar, (size_t)json_integer_value(json_object_get(status, "done")), all);
         for (size_t i = 0; state && i < sizeof over / sizeof *over; i++)
             ended = ended || strcmp(state, over[i]) == 0;
-        /* What was undone may leave a rollout that stays stopped, as was wanted. */
+        /* After an undo the rollout may stay in state "stopped", which is a success. */
         bool good = undo && json_integer_value(json_object_get(status, "failed")) == 0;
         if (ended && !good && (strcmp(state, "failed") == 0 || strcmp(state, "stopped") == 0))
             rc = cli_fail(a->cli, EXIT_FAILED,
@@ -352,9 +354,9 @@ int optask_wait(struct api *a, const char *key, bool undo)
     return rc;
 }
 
-/* ---- ready ones ------------------------------------------------------------------------------------------------------ */
+/* ---- ready-made OpTasks ----------------------------------------------------------------------------------------- */
 
-/* The words of a line "# KEY: ..." of a script; "" where it has none. */
+/* Returns the text of a line "# KEY: ..." of a script; "" without such a line. */
 static const char *comment(const char *text, const char *key, char *buf, size_t size)
 {
     CLEANUP(str) struct str start = {0};

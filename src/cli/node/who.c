@@ -1,4 +1,4 @@
-/* who.c - `berth who NODE|NODE/gpuN`: who holds a node or a device, now or at a past time. */
+/* who.c - `berth who NODE|NODE/gpuN`: the users of a node or device, now or at a past time. */
 #include <string.h>
 
 #include "base/mem.h"

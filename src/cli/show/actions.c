@@ -1,6 +1,7 @@
-/* actions.c - verbs that are one request on each object named: `berth app start ID...` and its kin.
+/* actions.c - verbs that send one request for each named object: `berth app start ID...`, `berth node drain ID...` and
+ * others.
  *
- * To add one: a line at the end, a declaration in command.h and a row in commands.c.
+ * To add a verb: a line at the end, a declaration in command.h and a row in commands.c.
  */
 #include "base/mem.h"
 #include "cli/lib/command.h"
@@ -72,7 +73,7 @@ ACTION(node, disable, "disabled", SECTION_CLUSTER,
 ACTION(user, disable, "disabled", SECTION_PEOPLE, "Suspend users: their apps stop, their tokens are dead.");
 ACTION(user, enable, "enabled", SECTION_PEOPLE, "Bring disabled users back as they were.");
 
-/* ---- job hold ------------------------------------------------------------------------------------------------------ */
+/* ---- job hold --------------------------------------------------------------------------------------------------- */
 
 struct hold_values {
     bool stop, dry_run;

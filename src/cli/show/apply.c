@@ -1,4 +1,4 @@
-/* apply.c - `berth apply -f FILE`: makes the server's objects what the manifests say. */
+/* apply.c - `berth apply -f FILE`: creates or changes the server's objects to match the manifests. */
 #include <string.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ static void told(const struct cli *cli, const char *kind, const struct review_it
             outcomes[item->outcome].word, cli_paint(cli, COLOR_NONE), dry_run ? " (dry run)" : "");
 }
 
-/* Of an object that would be as it is already nothing is written. */
+/* Applies one manifest. An object that already matches is not written. */
 static int one(struct api *a, const struct manifest *m)
 {
     CLEANUP(review) struct review review = {0};
@@ -62,12 +62,12 @@ static int one(struct api *a, const struct manifest *m)
         return api_tell(a, &trouble);
     }
     if (json_object_get(answer.body, "id"))
-        object_id(answer.body, item->id); /* another job may have taken the number meanwhile */
+        object_id(answer.body, item->id); /* another job may have taken the predicted number */
     told(a->cli, m->collection->kind, item, false);
     return EXIT_OK;
 }
 
-/* What fails does not keep the rest from being applied, but a server that is gone does. */
+/* Applies each manifest. An error does not stop the others, except an unreachable server. */
 static int each(struct api *a, const struct manifests *m)
 {
     struct progress progress;
@@ -75,7 +75,7 @@ static int each(struct api *a, const struct manifests *m)
 
     progress_start(&progress, a->cli, "Applying");
     for (size_t i = 0; i < m->len; i++) {
-        if (!isatty(fileno(a->cli->out))) /* on a terminal the lines themselves are progress */
+        if (!isatty(fileno(a->cli->out))) /* on a terminal the printed lines already show the progress */
             progress_tell(&progress, i, m->len);
         int failed = one(a, &m->at[i]);
         rc = rc == EXIT_OK ? failed : rc;

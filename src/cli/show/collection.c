@@ -7,7 +7,7 @@
 #include "cli/lib/suggest.h"
 #include "cli/lib/table.h"
 
-/* A row; after the path come .form, .flags and .wide as it needs them. */
+/* A column; the optional arguments after the path set .form, .flags and .wide. */
 #define COLUMN(title_, path_, ...)                                                                                     \
     {                                                                                                                  \
         .title = title_, .path = path_, __VA_ARGS__                                                                    \
@@ -202,7 +202,7 @@ static const struct column instance_columns[] = {
     COLUMN("ERROR", "error", .flags = TABLE_WRAP),
 };
 
-/* In the order of dependence: each may refer to those before it. */
+/* In the order of dependence: each kind may refer only to kinds above it. */
 const struct collection collections[] = {
     {"group",    "groups",    NULL,                   true,  false, NULL,                              COLUMNS(group_columns)   },
     {"role",     "roles",     NULL,                   true,  false, NULL,                              COLUMNS(role_columns)    },
@@ -232,7 +232,7 @@ const char *const collection_words[] = {
     "tokens", "profiles", "resources", "queues",    "policies", "windows", "domains", "crons", "optasks", NULL,
 };
 
-/* Is `word` one of the words of `list`? */
+/* Returns whether `word` is one of the space-separated words of `list`. */
 static bool word_in(const char *list, const char *word)
 {
     size_t len = strlen(word);
@@ -273,7 +273,7 @@ bool collection_filters(const struct collection *c, const char *filter)
     return word_in(c->filters, filter);
 }
 
-/* ---- targets ------------------------------------------------------------------------------------------------------- */
+/* ---- targets ---------------------------------------------------------------------------------------------------- */
 
 static int kind_unknown(const struct cli *cli, const char *word)
 {
@@ -327,7 +327,7 @@ int targets_parse(const struct cli *cli, const struct operands *operands, bool w
     return EXIT_OK;
 }
 
-/* ---- objects ------------------------------------------------------------------------------------------------------- */
+/* ---- objects ---------------------------------------------------------------------------------------------------- */
 
 const json_t *value_at(const json_t *object, const char *path)
 {

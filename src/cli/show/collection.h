@@ -1,6 +1,6 @@
-/* collection.h - the kinds of object the API has, as the command line knows them: words, columns, filters, order.
+/* collection.h - the API's kinds of object as the command line uses them: names, columns, filters, order.
  *
- * To add a kind: a row in collection.c, at its place in the order of dependence: manifests are applied in this order.
+ * To add a kind: a row in collection.c, at its place in the order of dependence. Manifests are applied in this order.
  */
 #pragma once
 
@@ -13,73 +13,74 @@
 #include "cli/lib/options.h"
 
 enum column_form {
-    COLUMN_TEXT,   /* a text, a number, or true and false */
-    COLUMN_STATE,  /* a word with a colour */
+    COLUMN_TEXT,   /* a string, a number or a boolean */
+    COLUMN_STATE,  /* a state, with its colour */
     COLUMN_AGE,    /* time since then */
     COLUMN_UNTIL,  /* time until then */
-    COLUMN_PART,   /* "2/3": the value at `path` of the one at `of` */
-    COLUMN_AMOUNT, /* of the resource that is the path's last word */
-    COLUMN_COUNT,  /* how many; of GPUs each entry may count for several */
+    COLUMN_PART,   /* "2/3": the value at `path` of the value at `of` */
+    COLUMN_AMOUNT, /* a quantity of the resource named by the path's last key */
+    COLUMN_COUNT,  /* number of entries; a GPU entry may count for several GPUs */
     COLUMN_YES,    /* "yes" or nothing */
     COLUMN_MILLI,  /* thousandths as "42%" */
-    COLUMN_WORDS,  /* a list, joined */
+    COLUMN_WORDS,  /* the items of a list, joined */
     COLUMN_PAIRS,  /* an object as k=v, joined */
 };
 
 struct column {
     const char *title;
     enum column_form form;
-    const char *path; /* of keys, with dots; several with '|' between: the first that is there */
-    const char *of;   /* of COLUMN_PART */
+    const char *path; /* dotted keys; alternatives separated by '|': the first present one is used */
+    const char *of;   /* path of the total of COLUMN_PART */
     unsigned flags;   /* of enum table_flag */
-    bool wide;        /* only with -o wide */
+    bool wide;        /* shown only with -o wide */
 };
 
 struct collection {
     const char *kind, *plural; /* "app", "apps" */
-    const char *others;        /* words that mean the same, with a space between; NULL: none */
-    bool manifest;             /* may stand in a manifest, and be edited */
-    bool workload;             /* its status follows its instances */
-    const char *filters;       /* that the server knows, with a space between; NULL: none */
+    const char *others;        /* aliases, separated by spaces; NULL: none */
+    bool manifest;             /* may be in a manifest, and be edited */
+    bool workload;             /* status depends on its instances */
+    const char *filters;       /* filters of the server, separated by spaces; NULL: none */
     const struct column *columns;
     size_t columns_len;
 };
 
 extern const struct collection collections[];
 extern const size_t collections_len;
-/* Every word of every kind, for completion; ends with NULL. */
+/* Every name of every kind, for completion; ends with NULL. */
 extern const char *const collection_words[];
 
-/* NULL: no such kind. Takes "app", "apps" and the other words, in any case. */
+/* Finds a kind by "app", "apps" or an alias, ignoring case. Returns NULL if there is no such kind. */
 const struct collection *collection_find(const char *word);
-/* The kind nearest to a wrong word, or NULL. */
+/* Returns the kind nearest to a misspelled name, or NULL. */
 const char *collection_near(const char *word);
 bool collection_filters(const struct collection *c, const char *filter);
 
-/* What a verb is to work on: "KIND ID...", or "KIND/ID...". */
+/* An object named on the command line by "KIND ID..." or "KIND/ID...". */
 struct target {
     const struct collection *collection;
-    const char *id; /* NULL: all of the kind */
+    const char *id; /* NULL: all objects of the kind */
 };
 struct targets {
     struct target *at;
     size_t len, cap;
 };
-/* Returns an enum exit_code, told. With `whole` a KIND alone is fine. */
+/* Parses the operands into targets. With `whole`, a KIND without ids names all its objects. Returns an enum exit_code
+ * and prints the error. */
 int targets_parse(const struct cli *cli, const struct operands *operands, bool whole, struct targets *ret);
 static inline void targets_cleanup(struct targets *t)
 {
     vec_done(t);
 }
 
-/* The value at a path of keys, "a.b|c"; NULL: none. */
+/* Returns the value at a path of dotted keys, "a.b|c"; NULL: not present. */
 const json_t *value_at(const json_t *object, const char *path);
-/* An object's id as text in the caller's buffer; "" where it has none. */
+/* Writes an object's id as text to the caller's buffer; "" for an object without id. */
 enum { ID_TEXT_MAX = 256 };
 const char *object_id(const json_t *object, char buf[static ID_TEXT_MAX]);
 
-/* As a manifest has it: `kind` first, the id, then the rest. A resource's own kind is called `type` there. A new
- * reference. */
+/* Returns the object as in a manifest: `kind` first, then the id, then the rest. A resource's own kind is named `type`
+ * there. The result is a new reference. */
 json_t *object_to_manifest(const struct collection *c, const json_t *object);
-/* Back: without `kind`. Changes the object. */
+/* Converts a manifest's object in place to the API's form, without `kind`. */
 void object_from_manifest(const struct collection *c, json_t *object);

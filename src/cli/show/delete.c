@@ -1,4 +1,4 @@
-/* delete.c - `berth delete KIND ID...` and `berth app rm` and its kin. */
+/* delete.c - `berth delete KIND ID...`, and `berth app rm` and similar verbs. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -12,7 +12,7 @@ struct delete_values {
     bool force, dry_run, missing_ok;
 };
 
-/* The first row is of `delete` only. */
+/* The first row is only for `delete`. */
 static const struct option options[] = {
     OPTION_LIST_ROW("filename", 'f', delete_values, files, "FILE", "Delete what these manifests name, the last first."),
     OPTION_FLAG_ROW("force", 0, delete_values, force,
@@ -40,8 +40,8 @@ static int one(struct api *a, const struct target *target, const struct delete_v
     return EXIT_OK;
 }
 
-/* Deletions that depend on each other are checked as one transaction. Of what a transaction cannot do (tokens, force) each
- * is asked for alone. */
+/* Returns whether a dry run can check the deletions as one transaction, so that they may depend on each other.
+ * Transactions support neither tokens nor force; those deletions are checked one by one. */
 static bool fit_together(const struct targets *targets, const struct delete_values *v)
 {
     for (size_t i = 0; i < targets->len; i++)

@@ -1,4 +1,4 @@
-/* describe.c - `berth describe KIND ID`: everything there is to know of an object, for people. */
+/* describe.c - `berth describe KIND ID`: prints everything known about an object. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -32,7 +32,7 @@ static void conditions_print(const struct cli *cli, const json_t *conditions)
     {
         const char *type = json_string_value(json_object_get(item, "type"));
         const char *reason = json_string_value(json_object_get(item, "reason"));
-        const char *text = json_string_value(json_object_get(item, "text")); /* of a node: what is wrong with it */
+        const char *text = json_string_value(json_object_get(item, "text")); /* of a node: the problem */
         const char *message = text ? text : json_string_value(json_object_get(item, "message"));
         bool is = text || json_is_true(json_object_get(item, "status"));
         table_row(&table);
@@ -73,7 +73,7 @@ static void status_print(const struct cli *cli, const json_t *status)
     counts_print(cli, json_object_get(status, "conditions"));
 }
 
-/* Documents name their instances at most; here is more about them. */
+/* Reads the instances, of which documents contain at most the ids. */
 static int instances_get(struct api *a, const char *filter, const char *id, json_t **ret)
 {
     CLEANUP(str) struct str path = {0};

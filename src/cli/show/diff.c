@@ -1,4 +1,4 @@
-/* diff.c - `berth diff -f FILE`: what `berth apply` would change, as the server sees it. */
+/* diff.c - `berth diff -f FILE`: prints what `berth apply` would change, as computed by the server. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,7 +11,7 @@
 #include "wire/text/document.h"
 #include "wire/text/yaml_write.h"
 
-/* As of diff(1): 1 is a difference, so trouble of any other kind is 2. */
+/* Exit codes of diff(1): 1 is a difference, so all errors are 2. */
 enum { DIFF_SAME = EXIT_OK, DIFF_DIFFERS = EXIT_FAILED, DIFF_TROUBLE = EXIT_USAGE };
 
 struct diff_values {
@@ -23,7 +23,7 @@ static const struct option options[] = {
                     "A manifest, a folder of them, or '-' for standard input; may be given several times."),
 };
 
-/* A document without what the daemon adds, as YAML; "" for none. */
+/* Writes a document as YAML without the fields that the daemon adds; "" for no document. */
 static void document_text(const json_t *doc, struct str *to)
 {
     if (!json_is_object(doc))

@@ -27,7 +27,7 @@ static json_t *transaction(const struct manifest *at, size_t len)
     return json_pack("{s:o}", "changes", changes);
 }
 
-/* The server says "changes[3]: ..."; a person knows the file and the line. */
+/* Replaces "changes[3]: ..." in the server's message by the manifest's file and line. */
 static void trouble_place(const struct manifest *at, size_t len, struct api_trouble *t)
 {
     static const char start[] = "changes[";
@@ -55,7 +55,7 @@ static int send(struct api *a, const struct manifest *at, size_t len, bool dry_r
     return rc;
 }
 
-/* What would be written of this object; NULL: nothing. */
+/* Returns the change of this object; NULL: the object does not change. */
 static const json_t *change_find(const json_t *changes, const char *kind, const char *id)
 {
     char buf[ID_TEXT_MAX];

@@ -1,6 +1,6 @@
-/* dry_run.h - what the server would make of manifests: one transaction, checked by it and, unless it is meant, thrown away.
+/* dry_run.h - manifests checked by the server as one transaction, which is discarded in a dry run.
  *
- * The documents see each other, so a user may be in a group that comes with it.
+ * The documents of a transaction see each other: a user may be in a group of the same transaction.
  */
 #pragma once
 
@@ -10,20 +10,21 @@
 enum outcome { OUTCOME_CREATED, OUTCOME_CHANGED, OUTCOME_UNCHANGED, OUTCOMES };
 
 struct review_item {
-    char id[ID_TEXT_MAX]; /* as the server has it: NAME.OWNER, the number of a new job */
+    char id[ID_TEXT_MAX]; /* as assigned by the server: NAME.OWNER, or the number of a new job */
     enum outcome outcome;
-    const json_t *before, *after; /* NULL: not there; both NULL where nothing changes */
+    const json_t *before, *after; /* NULL: the object does not exist; both NULL: unchanged */
 };
 
 struct review {
-    struct review_item *items; /* as many as manifests */
-    json_t *body;              /* of the answer; the items point into it */
+    struct review_item *items; /* one per manifest */
+    json_t *body;              /* body of the answer; the items point into it */
 };
 
-/* Asks without changing anything. What is wrong is in *ret_trouble, with the manifest's place. Returns an enum exit_code. */
+/* Sends a dry run, which changes nothing. An error is returned in *ret_trouble, with the manifest's file and line.
+ * Returns an enum exit_code. */
 int review_make(struct api *a, const struct manifest *at, size_t len, struct review *ret,
                 struct api_trouble *ret_trouble);
-/* Does it, all or nothing. */
+/* Commits the transaction: all documents or none. */
 int review_commit(struct api *a, const struct manifest *at, size_t len, struct api_trouble *ret_trouble);
 void review_done(struct review *r);
 static inline void review_cleanup(struct review *r)

@@ -1,4 +1,4 @@
-/* edit.c - `berth edit KIND ID`: an object in an editor, written back if it has not changed meanwhile. */
+/* edit.c - `berth edit KIND ID`: opens an object in an editor and writes it back if the server's copy is unchanged. */
 #include <errno.h>
 #include <string.h>
 
@@ -20,8 +20,8 @@ struct session {
     struct api *api;
     const struct target *target;
     struct editor editor;
-    struct str text;     /* as it was last edited */
-    struct str original; /* of the body, for "nothing was changed" */
+    struct str text;     /* text after the last edit */
+    struct str original; /* the unedited body, to detect "nothing was changed" */
     json_int_t revision;
     bool dry_run;
 };
@@ -33,7 +33,7 @@ static void session_cleanup(struct session *s)
     str_done(&s->original);
 }
 
-/* Comments that tell what this is, and what was wrong with it the last time. */
+/* Writes comments that name the object and the error of the last attempt. */
 static void header_write(const struct session *s, const char *trouble, struct str *to)
 {
     str_addf(to,
@@ -45,7 +45,7 @@ static void header_write(const struct session *s, const char *trouble, struct st
     str_add(to, "#\n");
 }
 
-/* The text without the comments above the body. */
+/* Returns the text after the leading comments. */
 static const char *body_of(const struct str *text)
 {
     const char *at = str_text(text);
@@ -78,13 +78,14 @@ static int put(struct session *s, json_t *object, struct api_trouble *trouble)
     return api_try(s->api, &request, &answer, trouble);
 }
 
-/* One round; EXIT_OK with *ret_again when the editor is to be opened once more with *trouble. */
+/* Writes the edited object to the server. Returns EXIT_OK with *ret_again if the editor must be opened again to show
+ * *trouble. */
 static int write_back(struct session *s, struct api_trouble *trouble, bool *ret_again)
 {
     CLEANUP(json) json_t *object = NULL;
 
     *ret_again = true;
-    /* Parsed with the comments above it, so that lines in errors are those the editor shows. */
+    /* The comments above are parsed too, so that errors name the line numbers of the editor. */
     if (document_parse(s->text.at, s->text.len, "line", &object, &trouble->err) != 0)
         return EXIT_OK;
     if (!json_is_object(object)) {
@@ -101,7 +102,7 @@ static int write_back(struct session *s, struct api_trouble *trouble, bool *ret_
     return rc;
 }
 
-/* What was typed is not lost. */
+/* Keeps the edited text in its file and prints where it is. */
 static int failed(struct session *s, const struct api_trouble *trouble)
 {
     CLEANUP(mem) char *path = mem_strdup(s->editor.path);
@@ -140,7 +141,7 @@ static int rounds(struct session *s)
             return EXIT_OK;
         }
         if (again && untouched)
-            return failed(s, &trouble); /* saved as it was: whoever edits has given up */
+            return failed(s, &trouble); /* saved without a change after an error: the user has given up */
         int rc = write_back(s, &trouble, &again);
         if (!again)
             return rc == EXIT_OK ? rc : failed(s, &trouble);

@@ -64,7 +64,8 @@ static int file_read(const char *path, struct str *to, struct berth_err *err)
     return 0;
 }
 
-/* The variable may hold arguments ("code --wait"), so a shell splits it; the file is passed apart from it. */
+/* The variable may contain arguments ("code --wait"), so a shell splits it; the path is passed as a separate
+ * argument. */
 static int editor_wait(const char *command, const char *path, struct berth_err *err)
 {
     CLEANUP(str) struct str line = {0};

@@ -1,4 +1,4 @@
-/* explain.c - `berth why [KIND] ID`: why is it not as wished, in the server's words. */
+/* explain.c - `berth why [KIND] ID`: prints the server's explanation of why an object is not in its desired state. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -29,7 +29,7 @@ static bool is_number(const char *text)
     return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* An id alone: a number is a job's, a name is looked for among apps, vms and nodes. */
+/* Resolves an id without a kind: a number is a job, a name is searched in apps, vms and nodes. */
 static int why_search(struct api *a, const char *id, json_t **ret)
 {
     static const char *const names[] = {"app", "vm", "node", NULL};

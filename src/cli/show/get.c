@@ -1,4 +1,4 @@
-/* get.c - `berth get KIND [ID...]`: lists objects, or shows some; `berth node ls` and its kin are the same. */
+/* get.c - `berth get KIND [ID...]`: lists objects or prints some of them; also `berth node ls` and similar verbs. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -30,7 +30,7 @@ static const struct option options[] = {
     OPTION_COUNT_ROW("limit", 0, get_values, limit, 1, 0, "At most this many."),
 };
 
-/* Filters the server does not know for a kind, but which are easy here. */
+/* Applies the filters that the server does not support for a kind. */
 static bool passes(const struct get_values *v, const struct collection *c, const json_t *object)
 {
     const json_t *state = value_at(object, "status.state|state");
@@ -152,7 +152,7 @@ static void items_print(const struct cli *cli, const struct get_values *v, struc
     case OUTPUT_WIDE: break;
     }
     if (json_array_size(items) == 0 && !v->watch) {
-        if (cli->progress) /* a person looks; for a program nothing is nothing */
+        if (cli->progress) /* the message is for people only; programs expect empty output */
             fprintf(cli->err, "No %s.\n", c->plural);
         return;
     }
@@ -172,7 +172,7 @@ static int list_run(struct api *a, const struct get_values *v, const struct coll
         rc = sort_items(a->cli, v, c, items);
     if (rc != EXIT_OK)
         return rc;
-    bool quiet = v->watch && v->output == OUTPUT_JSON; /* one JSON object a line, nothing else */
+    bool quiet = v->watch && v->output == OUTPUT_JSON; /* only one JSON object per line */
     if (!quiet)
         items_print(a->cli, v, &listing, c, items, false);
     if (!v->watch)
@@ -191,7 +191,7 @@ static int list_run(struct api *a, const struct get_values *v, const struct coll
     return follow_run(&follow, items, revision);
 }
 
-/* Each kind is printed as a table of its own; of what fails the first code counts. */
+/* Prints one table for each kind. Returns the exit code of the first error. */
 static int some_run(struct api *a, const struct get_values *v, const struct targets *targets)
 {
     int rc = EXIT_OK;
@@ -262,7 +262,7 @@ const struct command get_command = {
     .run = run,
 };
 
-/* The same by the name of a family. */
+/* Lists one kind, as a verb of its family. */
 #define LIST_COMMAND(family, word, plural, where)                                                                      \
     const struct command family##_##word##_command = {                                                                 \
         .name = #family " " #word,                                                                                     \

@@ -58,7 +58,7 @@ enum color state_color(const char *state)
     return COLOR_NONE;
 }
 
-/* ---- cells --------------------------------------------------------------------------------------------------------- */
+/* ---- cells ------------------------------------------------------------------------------------------------------ */
 
 static void scalar_add(struct str *to, const json_t *value)
 {
@@ -71,7 +71,7 @@ static void scalar_add(struct str *to, const json_t *value)
     }
 }
 
-/* Taints and the like: the usual short form of an object. */
+/* Writes an object in its usual short form, such as a taint. */
 static void word_add(struct str *to, const json_t *value)
 {
     const char *key = json_string_value(json_object_get(value, "key"));
@@ -202,7 +202,7 @@ void column_text(const struct column *column, const json_t *object, int64_t now_
     }
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 void listing_init(struct listing *l, const struct cli *cli, const struct collection *collection, bool wide)
 {
@@ -221,7 +221,7 @@ void listing_done(struct listing *l)
     l->rows = NULL;
 }
 
-/* Columns of UTF-8 text: bytes that are not a continuation. */
+/* Counts the columns of UTF-8 text: bytes that are not continuation bytes. */
 static size_t columns_of(const char *text)
 {
     size_t n = 0;
@@ -263,7 +263,7 @@ void listing_add_word(struct listing *l, const char *id, const char *word)
     json_array_append_new(l->rows, row);
 }
 
-/* Later rows line up with those above. */
+/* Prints a cell padded to the width of the rows above. */
 static void cell_print(const struct listing *l, struct table *table, size_t column, const char *text, enum color color)
 {
     unsigned flags = l->collection->columns[column].flags;
@@ -314,7 +314,7 @@ void listing_print(struct listing *l)
     json_array_clear(l->rows);
 }
 
-/* ---- order --------------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------ */
 
 struct sort_item {
     json_t *object;

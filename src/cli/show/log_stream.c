@@ -15,9 +15,9 @@ struct follower {
     struct str line, cursor, node;
     json_int_t instance;    /* 0: not known yet */
     bool plain;             /* an older daemon: the log comes as raw bytes */
-    bool over, hung_up;     /* the log has ended; `piece` wants no more */
-    bool refused, too_long; /* the daemon ended the log with an error; a line is too long */
-    char error[512];        /* why the daemon ended or interrupted the log; "": not said */
+    bool over, hung_up;     /* the log has ended; `piece` returned false */
+    bool refused, too_long; /* the daemon ended the log with an error; a line exceeds LINE_BYTES_MAX */
+    char error[512];        /* reason of the daemon for the end or interruption; "": none */
 };
 
 static void line_take(struct follower *f, const char *at, size_t len)
@@ -50,7 +50,7 @@ static void line_take(struct follower *f, const char *at, size_t len)
     }
 }
 
-/* A daemon that knows no lines begins with whatever the log has. */
+/* Returns whether this is the head line of a log in JSON lines. An older daemon sends the raw log instead. */
 static bool is_head(const struct str *line)
 {
     static const char *const heads[] = {"{\"instance\":", "{\"node\":"};
@@ -61,7 +61,7 @@ static bool is_head(const struct str *line)
     return false;
 }
 
-/* The first line of a daemon that knows no lines: the log comes as it is. */
+/* Handles the first line of a raw log from an older daemon. */
 static void plain_begin(struct follower *f)
 {
     f->plain = true;
@@ -95,7 +95,7 @@ static bool piece_take(void *ctx, const char *at, size_t len)
     return !f->hung_up && !f->over;
 }
 
-/* The rest of the same instance's log; without a cursor only what comes from now on. */
+/* Builds the path for the rest of the same instance's log; without a cursor, for new output only. */
 static void rest_path(const struct follower *f, struct str *path)
 {
     str_addf(path, "/v1/instances/%" JSON_INTEGER_FORMAT "/logs?follow=true&lines=true", f->instance);
@@ -106,7 +106,8 @@ static void rest_path(const struct follower *f, struct str *path)
         query_add(path, "tail", "0");
 }
 
-/* One connection, until it ends. True: the log goes on over another one, and *trouble says why this one ended. */
+/* Follows the log over one connection until the connection ends. Returns true if the log continues over a new
+ * connection; *trouble then has the reason for the end. */
 static bool connection_follow(struct follower *f, struct api_trouble *trouble)
 {
     CLEANUP(str) struct str path = {0};
@@ -122,7 +123,7 @@ static bool connection_follow(struct follower *f, struct api_trouble *trouble)
     f->error[0] = '\0';
     *trouble = (struct api_trouble){0};
     int rc = api_stream(f->stream->api, str_text(&path), piece_take, f, trouble);
-    if (f->node.len == 0 && f->line.len > 0) /* of an older daemon, without an end of line */
+    if (f->node.len == 0 && f->line.len > 0) /* last line of a raw log, without '\n' */
         f->hung_up = !f->stream->piece(f->stream->ctx, str_text(&f->line), f->line.len);
     if (f->over || f->hung_up)
         *trouble = (struct api_trouble){0};

@@ -1,8 +1,8 @@
-/* log_stream.h - follows the log of one instance over lost connections.
+/* log_stream.h - follows the log of one instance across lost connections.
  *
- * The log comes in lines of JSON (docs/api.md), each piece with the cursor behind it. When the connection is lost, the
- * stream connects again and asks for what follows the last cursor of the same instance, so that no byte is missing or
- * comes twice. Prints nothing but warnings; the bytes go to `piece`.
+ * The daemon sends the log as lines of JSON (docs/api.md), each with the cursor behind its bytes. When the connection
+ * is lost, the stream reconnects and requests the log after the last cursor of the same instance, so that no byte is
+ * lost or repeated. Prints nothing but warnings; the bytes go to `piece`.
  */
 #pragma once
 
@@ -10,12 +10,13 @@
 
 struct log_stream {
     struct api *api;
-    const char *path;                                     /* of the first request, with its query but without "lines" */
-    const char *label;                                    /* of the pod, for warnings */
-    bool (*piece)(void *ctx, const char *at, size_t len); /* false: ends the stream */
+    /* path of the first request, with its query but without "lines" */
+    const char *path;
+    const char *label;                                    /* the pod's name, for warnings */
+    bool (*piece)(void *ctx, const char *at, size_t len); /* returns false to end the stream */
     void *ctx;
     struct reconnect_notice *notice;
 };
 
-/* Until the log ends. Returns an enum exit_code; *ret_trouble says what failed. */
+/* Follows the log until it ends. Returns an enum exit_code; the error is in *ret_trouble. */
 int log_stream_follow(const struct log_stream *s, struct api_trouble *ret_trouble);

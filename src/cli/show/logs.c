@@ -1,4 +1,4 @@
-/* logs.c - `berth logs`: what pods have written, and go on writing. */
+/* logs.c - `berth logs`: prints the logs of pods and follows them. */
 #include <pthread.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "cli/show/log_stream.h"
 #include "net/client/client.h"
 
-/* More at once the daemon refuses, and nobody reads. */
+/* The daemon refuses more followed logs at once. */
 enum { FOLLOWED_MAX = 50, LINE_BYTES_MAX = 256 * 1024 };
 
 struct logs_values {
@@ -23,14 +23,14 @@ static const struct option options[] = {
     OPTION_FLAG_ROW("previous", 'p', logs_values, previous, "Of the instance before the present one, which has ended."),
 };
 
-/* One pod's log on its way to the terminal. */
+/* The log reader of one pod. */
 struct reading {
     struct api *api;
     struct str path, line;
-    const char *label; /* before each line; NULL: none */
-    const char *name;  /* of the pod, for warnings */
+    const char *label; /* prefix of each line; NULL: none */
+    const char *name;  /* the pod's name, for warnings */
     enum color color;
-    pthread_mutex_t *lock; /* of the output */
+    pthread_mutex_t *lock; /* serialises the output */
     struct reconnect_notice *notice;
     bool follow;
     pthread_t thread;
@@ -56,7 +56,7 @@ static bool piece_print(void *ctx, const char *at, size_t len)
 {
     struct reading *r = ctx;
 
-    if (!r->label) { /* as it is, byte for byte */
+    if (!r->label) { /* without labels, byte for byte */
         bool written = fwrite(at, 1, len, r->api->cli->out) == len && fflush(r->api->cli->out) == 0;
         r->gone = !written;
         return written;
@@ -95,7 +95,7 @@ static void *reading_main(void *ctx)
     return NULL;
 }
 
-/* Of a pod of an app, job or vm the daemon finds the right instance, also where it has ended. */
+/* Builds the request path. For a pod of an app, job or vm the daemon finds the right instance, even an ended one. */
 static void path_make(struct str *path, const struct pod_name *name, const struct pod *pod, const struct logs_values *v)
 {
     char number[24];
@@ -119,7 +119,7 @@ static void path_make(struct str *path, const struct pod_name *name, const struc
 static int told(const struct api *a, const struct reading *r)
 {
     if (r->gone)
-        return EXIT_FAILED; /* nobody is there to be told */
+        return EXIT_FAILED; /* the output is closed: no message is possible */
     return r->rc == EXIT_OK ? EXIT_OK : api_tell(a, &r->trouble);
 }
 
@@ -147,7 +147,7 @@ static void reading_init(struct reading *r, struct api *a, const struct pod_name
     }
 }
 
-/* One after the other. */
+/* Prints the logs one after the other. */
 static int print_all(struct api *a, const struct pod_name *name, const struct pods *pods, const struct logs_values *v)
 {
     struct shared shared = SHARED_INIT(v->follow);
@@ -168,7 +168,7 @@ static int print_all(struct api *a, const struct pod_name *name, const struct po
     return rc;
 }
 
-/* All at the same time, each by a thread of its own. */
+/* Follows all logs at the same time, with one thread for each log. */
 static int follow_all(struct api *a, const struct pod_name *name, const struct pods *pods, const struct logs_values *v)
 {
     struct shared shared = SHARED_INIT(v->follow);

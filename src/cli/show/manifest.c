@@ -25,7 +25,7 @@ void manifests_done(struct manifests *m)
     vec_done(m);
 }
 
-/* ---- documents ------------------------------------------------------------------------------------------------------ */
+/* ---- documents -------------------------------------------------------------------------------------------------- */
 
 static int kind_missing(const json_t *document, const char *place, struct berth_err *err)
 {
@@ -62,7 +62,7 @@ static int kind_read(const json_t *document, const char *place, const struct col
                    place, word);
 }
 
-/* NAME, or NAME.OWNER where an owner is said and belongs into the id. */
+/* Returns NAME, or NAME.OWNER if the object has an owner and the kind's ids contain owners. */
 static char *id_make(const struct collection *c, const json_t *object)
 {
     bool owned = strcmp(c->kind, "app") == 0 || strcmp(c->kind, "vm") == 0 || strcmp(c->kind, "secret") == 0 ||
@@ -135,7 +135,7 @@ int manifests_add(struct manifests *to, const json_t *document, const char *name
     return 0;
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
 static int file_read(const char *path, struct manifests *to, struct berth_err *err)
 {
@@ -199,7 +199,7 @@ int manifests_read(const char *path, struct manifests *to, struct berth_err *err
     return file_read(path, to, err);
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------ */
 
 void manifests_sort(struct manifests *m)
 {

@@ -1,7 +1,8 @@
-/* manifest.h - files that say what shall be on a server: documents with a `kind`, in YAML or JSON.
+/* manifest.h - reads files that describe the desired objects of a server: documents with a `kind`, in YAML or JSON.
  *
- * A file holds one document or several (`---`), a JSON array, or what 'berth get -o json' prints. A folder stands for
- * all *.yaml, *.yml and *.json below it, in the order of their names. Nothing here talks to a server.
+ * A file contains one document, several documents (`---`), a JSON array, or the output of 'berth get -o json'. A folder
+ * stands for all *.yaml, *.yml and *.json files below it, in the order of their names. This module never connects to a
+ * server.
  */
 #pragma once
 
@@ -10,7 +11,7 @@
 
 struct manifest {
     const struct collection *collection;
-    json_t *object; /* as the API takes it: without `kind` and without what the daemon adds */
+    json_t *object; /* in the API's form: without `kind` and without fields that the daemon adds */
     char *id;       /* NULL: a new job */
     char *place;    /* "photos.yaml:12" */
 };
@@ -20,14 +21,14 @@ struct manifests {
     size_t len, cap;
 };
 
-/* Appends what a file, a folder or standard input ("-") holds. -EINVAL with its place for a document that cannot be one
- * of a manifest. */
+/* Appends the documents of a file, a folder or standard input ("-"). Returns -EINVAL, with file and line, for a
+ * document that is not a valid manifest. */
 int manifests_read(const char *path, struct manifests *to, struct berth_err *err);
-/* Likewise one document. Takes no reference. `line` is where it starts. */
+/* Appends one document, which starts at `line` of the file `name`. Takes no reference. */
 int manifests_add(struct manifests *to, const json_t *document, const char *name, size_t line, struct berth_err *err);
-/* By the order of dependence of the kinds; within a kind as they came. */
+/* Sorts by the order of dependence of the kinds; keeps the order within a kind. */
 void manifests_sort(struct manifests *m);
-/* -EEXIST for two documents of one object, naming both places. */
+/* Returns -EEXIST if two documents describe the same object; the error names both places. */
 int manifests_check(const struct manifests *m, struct berth_err *err);
 void manifests_done(struct manifests *m);
 static inline void manifests_cleanup(struct manifests *m)

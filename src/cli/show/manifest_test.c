@@ -1,4 +1,4 @@
-/* manifest_test.c - documents of manifests: their ids, their order, and what is said of those that are none. */
+/* manifest_test.c - documents of manifests: ids, order, and errors for invalid documents. */
 #include "cli/show/manifest.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static int add_all(struct manifests *m, const char *text, struct berth_err *err)
     return rc;
 }
 
-/* "kind/id@place " of each. */
+/* Returns "kind/id@place " for each document. */
 static char *shown(const struct manifests *m)
 {
     struct str text = {0};

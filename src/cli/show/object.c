@@ -22,7 +22,8 @@ void object_path(struct str *path, const struct target *target)
         path_add(path, target->id);
 }
 
-/* The id of what has this name, or is called so: NAME.OWNER may be somebody else's, and a job goes by its number. */
+/* Suggests the id of the object with this id or name. The id may differ from the name: NAME.OWNER of another user, or
+ * the number of a job. */
 static void near_tell(struct api *a, const struct target *target, const json_t *items, const char *word)
 {
     char id[ID_TEXT_MAX];
@@ -43,7 +44,7 @@ static void near_tell(struct api *a, const struct target *target, const json_t *
     }
 }
 
-/* Cheap enough for a mistake: one page of the kind. */
+/* Reads only one page of the kind, which is cheap enough after a mistake. */
 void object_near(struct api *a, const struct target *target)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
@@ -66,7 +67,7 @@ void object_near(struct api *a, const struct target *target)
         const char *name = json_string_value(json_object_get(item, "name"));
         object_id(item, id);
         if (strcmp(id, target->id) == 0)
-            return; /* it is there: something else was amiss */
+            return; /* the object exists: the error has another reason */
         if (name)
             suggest_offer(&near, name);
         if (json_is_string(json_object_get(item, "id")))
@@ -145,7 +146,7 @@ int object_do(struct api *a, const struct target *target, const struct object_ac
     return EXIT_OK;
 }
 
-/* ---- KEY=VALUE ----------------------------------------------------------------------------------------------------- */
+/* ---- KEY=VALUE -------------------------------------------------------------------------------------------------- */
 
 static int pair_value(const struct cli *cli, const char *word, const char *text, json_t **ret)
 {
@@ -169,7 +170,8 @@ static int pair_value(const struct cli *cli, const char *word, const char *text,
     return cli_fail(cli, EXIT_USAGE, "%s: %s", word, err.text);
 }
 
-/* Makes the objects on the way to a key with dots; NULL where something else stands in the way, or too deep. */
+/* Creates the objects for the keys before the last one; NULL if a value that is not an object is in the way, or the
+ * path is too deep. */
 static json_t *parent_of(json_t *object, char *key, char **ret_last)
 {
     char *dot;

@@ -1,6 +1,6 @@
-/* object.h - one object on a server: read it, do something with it, say what was done.
+/* object.h - reads or changes one object on a server and prints the result.
  *
- * Functions return an enum exit_code; what failed has been told, and of an id that is not there the nearest that is.
+ * The functions return an enum exit_code and print errors. For an unknown id they also suggest the nearest existing id.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 void object_path(struct str *path, const struct target *target);
 /* *ret is a new reference. */
 int object_get(struct api *a, const struct target *target, json_t **ret);
-/* The same, but tells nothing: what failed is in *ret_trouble. */
+/* Like object_get, but prints nothing: the error is in *ret_trouble. */
 int object_try(struct api *a, const struct target *target, json_t **ret, struct api_trouble *ret_trouble);
 
 struct object_act {
@@ -19,22 +19,22 @@ struct object_act {
     const char *sub;    /* "start"; NULL: the object itself */
     const char *query;  /* "force=true"; NULL: none */
     const json_t *body; /* NULL: none */
-    const char *done;   /* "started", printed after KIND/ID; NULL: print nothing */
+    const char *done;   /* "started", printed after KIND/ID; NULL: prints nothing */
     bool dry_run;
 };
-/* ret_answer: a new reference or NULL where the answer was empty; may be NULL. */
+/* Sends the request. ret_answer: a new reference, or NULL for an empty answer; may be NULL. */
 int object_do(struct api *a, const struct target *target, const struct object_act *act, json_t **ret_answer);
 
-/* "app/photos.alice stopped", with " (dry run)" if it was one. */
+/* Prints "app/photos.alice stopped", with " (dry run)" for a dry run. */
 void object_tell(const struct cli *cli, const char *kind, const char *id, const char *done, bool dry_run);
 
-/* Tells what went wrong with a request for this target; of one that is not there also what is near. Returns the code. */
+/* Prints the error of a request for this target; for an unknown id also a suggestion. Returns the exit code. */
 int object_trouble(struct api *a, const struct target *target, const struct api_trouble *trouble);
 
-/* Of an id that is not there: hints at the nearest one of the kind that is. Asks the server. */
+/* Suggests the nearest existing id of the kind, for an unknown id. Sends a request. */
 void object_near(struct api *a, const struct target *target);
 
-/* What every verb that changes something takes. */
+/* Options of every verb that changes something. */
 struct change_values {
     bool dry_run;
 };
@@ -43,6 +43,6 @@ struct change_values {
 extern const struct option change_options[];
 extern const size_t change_options_len;
 
-/* "KEY=VALUE" words into an object: VALUE is read as YAML reads it (5 is a number, true a truth, "5" a text, null takes
- * the key away), KEY may have dots for keys within. Told on failure. */
+/* Parses "KEY=VALUE" words into an object. VALUE is parsed as YAML (5 is a number, true a boolean, "5" a string, null
+ * removes the key); dots in KEY separate nested keys. Prints errors. */
 int pairs_parse(const struct cli *cli, const char *const *words, size_t len, json_t *ret);

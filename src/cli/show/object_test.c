@@ -1,4 +1,4 @@
-/* object_test.c - the parts of the verbs that need no server: targets, cells, KEY=VALUE, exit codes, when to try again. */
+/* object_test.c - the parts of verbs that need no server: targets, cells, KEY=VALUE, exit codes, retries. */
 #include "cli/show/object.h"
 
 #include <errno.h>
@@ -189,7 +189,7 @@ static void pairs_are_read(void **state)
 {
     static const struct {
         const char *words[3];
-        const char *want; /* NULL: refused */
+        const char *want; /* NULL: rejected */
     } rows[] = {
         {{"a=5", "b=true", "c=x y"},    "{\"a\":5,\"b\":true,\"c\":\"x y\"}" },
         {{"a=\"5\"", "b=", "c=null"},   "{\"a\":\"5\",\"b\":\"\",\"c\":null}"},
@@ -261,7 +261,7 @@ static void what_may_pass_is_tried_again(void **state)
         unsigned attempt;
         int rc, status;
         uint64_t retry_after_s;
-        double want; /* negative: not again */
+        double want; /* negative: no retry */
     } rows[] = {
         {1, 0,             200, 0,   -1  },
         {1, 0,             404, 0,   -1  },
@@ -323,9 +323,9 @@ static void new_files_are_whole_and_private(void **state)
     struct save save;
     assert_int_equal(save_begin(&save, path, &err), 0);
     assert_int_equal(save_write(&save, "x", 1, &err), 0);
-    assert_int_not_equal(access(path, F_OK), 0); /* not before the end */
+    assert_int_not_equal(access(path, F_OK), 0); /* does not exist before save_end */
     save_drop(&save);
-    assert_int_equal(rmdir(folder), 0); /* nothing is left */
+    assert_int_equal(rmdir(folder), 0); /* fails if a temporary file remains */
     assert_int_equal(save_new("/nonexistent/file", &text, &err), -ENOENT);
 }
 

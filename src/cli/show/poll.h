@@ -1,20 +1,23 @@
-/* poll.h - an object that is looked at again and again, until it is as somebody waits for it to be.
+/* poll.h - polls an object until the object reaches a state that a verb waits for.
  *
- * The server may go and come back meanwhile, as what is waited for goes on without it. Does not wait itself: who looks has
- * a pace, a time limit and a Ctrl-C of his own. For a stream of changes see watch_rows.h.
+ * The server may become unreachable and return meanwhile. This module does not sleep: the caller has its own poll
+ * interval, time limit and handling of Ctrl-C. For a stream of changes see watch_rows.h.
  */
 #pragma once
 
 #include "cli/show/object.h"
 
 struct look {
-    bool answered; /* it has, so that it is worth waiting for; who has just asked for something begins with true */
-    bool away;     /* it was there, and is not now */
-    bool told;     /* that it is away */
+    /* the server has answered before; a caller that has just sent a successful request sets this to true */
+    bool answered;
+    bool away; /* the server answered before, and is unreachable now */
+    bool told; /* the warning about the outage was printed */
     struct api_trouble trouble;
 };
 
-/* As object_get; also EXIT_OK, with *ret NULL, where the server is away: call look_tell and look again. */
+/* Like object_get, but also returns EXIT_OK with *ret NULL while the server is unreachable; the caller then calls
+ * look_tell and polls again later. */
 int look_get(struct look *l, struct api *a, const struct target *target, json_t **ret);
-/* Warns, once for each time that it goes away. Clear the terminal's last line first. True: it did. */
+/* Prints one warning per outage. The caller clears the terminal's last line first. Returns true if a warning was
+ * printed. */
 bool look_tell(struct look *l, const struct api *a);

@@ -5,7 +5,7 @@
 
 enum { BAR = 24 };
 
-/* Bytes of UTF-8 text that take so many columns at most. */
+/* Returns how many bytes of UTF-8 text fit into `columns`. */
 static size_t text_fit(const char *text, size_t columns)
 {
     size_t len = 0;
@@ -21,7 +21,7 @@ void status_line_show(struct status_line *l, const char *text)
     if (strcmp(l->text, text) == 0)
         return;
     (void)snprintf(l->text, sizeof l->text, "%s", text);
-    if (l->cli->progress) /* a line that wraps could not be drawn over */
+    if (l->cli->progress) /* a wrapped line could not be overwritten */
         (void)fprintf(l->cli->err, "\r\033[K%.*s", (int)text_fit(text, width), text);
     else
         (void)fprintf(l->cli->err, "%s\n", text);
@@ -53,7 +53,7 @@ void status_line_draw(struct status_line *l, const struct target *t, const json_
     for (int i = 0; i < BAR; i++)
         bar[i] = i < milli * BAR / 1000 ? '#' : '.';
     bar[BAR] = '\0';
-    if (reason) /* the whole sentence, where there is one */
+    if (reason) /* prefers the full sentence */
         reason = message ? message : help ? help : reason;
     if (progress)
         (void)snprintf(text, sizeof text, "%s/%s %s [%s] %" PRId64 "%% %s", t->collection->kind, t->id, state, bar,
@@ -75,7 +75,7 @@ static bool is_one_of(const char *state, const char *const *states)
 const char *status_word(const json_t *status)
 {
     const char *state = json_string_value(json_object_get(status, "state"));
-    const char *outcome = json_string_value(json_object_get(status, "outcome")); /* an earlier daemon has none */
+    const char *outcome = json_string_value(json_object_get(status, "outcome")); /* older daemons send no outcome */
     return outcome ? outcome : state ? state : "?";
 }
 

@@ -1,6 +1,6 @@
-/* status_line.h - how a workload is doing, in one line: drawn again and again on a terminal, elsewhere once for each change.
+/* status_line.h - the status of a workload in one line: redrawn on a terminal, otherwise printed once for each change.
  *
- * Goes to standard error. Not a bar of our own work: progress.h.
+ * The line goes to standard error. For the progress of the command itself see progress.h.
  */
 #pragma once
 
@@ -12,13 +12,13 @@ struct status_line {
     bool drawn;
 };
 
-/* By an object's `status`: state, reason, and a bar where it says how far it is. */
+/* Draws an object's `status`: its state and reason, and a bar if the status has a progress. */
 void status_line_draw(struct status_line *l, const struct target *t, const json_t *status);
 void status_line_show(struct status_line *l, const char *text);
-/* Removes it from the terminal; the next draw brings it back. */
+/* Clears the line on the terminal; the next draw shows it again. */
 void status_line_end(struct status_line *l);
 
-/* How it ended ("timed-out"), or else its state; "?" of nothing. */
+/* Returns the outcome ("timed-out") or else the state; "?" for no status. */
 const char *status_word(const json_t *status);
-/* Nothing more will come of it by itself: ended, failed or cancelled. */
+/* Returns whether the state is final: ended, failed or cancelled. */
 bool status_is_over(const json_t *status);

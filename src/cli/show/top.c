@@ -1,4 +1,4 @@
-/* top.c - `berth top`: the live view (top_live.c), or what nodes and pods use, against what was asked for. */
+/* top.c - `berth top`: the live view (top_live.c), or the usage of nodes and pods against their requests. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static const struct option options[] = {
     OPTION_CHOICE_ROW("output", 'o', top_values, form, view_choices, "For people, or everything as JSON or YAML."),
 };
 
-/* A row; amounts are -1 where they are not known. */
+/* One row; unknown quantities are -1. */
 struct row {
     char *name;
     const char *node;
@@ -49,7 +49,7 @@ static void rows_cleanup(struct rows *r)
     vec_done(r);
 }
 
-/* -1: not there, or not readable. */
+/* Returns -1 if the value is missing or malformed. */
 static int64_t amount_at(const json_t *object, const char *path, const char *resource)
 {
     CLEANUP(str) struct str full = {0};
@@ -66,9 +66,9 @@ static int64_t amount_at(const json_t *object, const char *path, const char *res
     return value && quantity_parse(resource, value, &amount, NULL) == 0 && amount >= 0 ? amount : -1;
 }
 
-/* ---- what was asked for --------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
-/* Workload ids to what one pod of it asks for. A new reference. */
+/* Returns a map from workload ids to the requests of one pod. The result is a new reference. */
 static int asked_read(struct api *a, json_t **ret)
 {
     static const char *const paths[] = {"/v1/apps", "/v1/jobs", "/v1/vms"};
@@ -107,7 +107,7 @@ static bool is_active(const json_t *instance)
     return state && strcmp(state, "ended") != 0 && strcmp(state, "reserved") != 0;
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 static void pods_rows(const json_t *instances, const json_t *asked, struct rows *rows)
 {
@@ -133,7 +133,7 @@ static void pods_rows(const json_t *instances, const json_t *asked, struct rows 
     }
 }
 
-/* What pods on a node ask for is known only to those who see all of them. */
+/* The total requests on a node are only known if the user may see all its pods. */
 static void nodes_rows(const json_t *nodes, const json_t *instances, const json_t *asked, struct rows *rows)
 {
     size_t i, j;
@@ -150,7 +150,7 @@ static void nodes_rows(const json_t *nodes, const json_t *instances, const json_
             const char *state = json_string_value(json_object_get(instance, "state"));
             if (!on || strcmp(on, row.name) != 0)
                 continue;
-            seen += !state || strcmp(state, "ended") != 0; /* the node counts no ended ones either */
+            seen += !state || strcmp(state, "ended") != 0; /* the node does not count ended instances either */
             for (size_t r = 0; r < SHOWN && is_active(instance); r++) {
                 int64_t amount = asked_of(asked, instance, r);
                 row.asked[r] += amount > 0 ? amount : 0;
@@ -177,7 +177,7 @@ static int rows_order(const void *a, const void *b, void *ctx)
     return strcmp(x->name, y->name);
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------- */
+/* ---- printing --------------------------------------------------------------------------------------------------- */
 
 static void amount_cell(struct table *table, size_t column, size_t resource, int64_t amount)
 {

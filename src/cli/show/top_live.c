@@ -15,9 +15,10 @@
 #include "wire/text/document.h"
 
 enum { REFRESH_MS = 2000, DOMAINS_SHOWN = 6, BAR_MAX = 40, BAR_MIN = 10, WIDE = 100 };
-enum { TITLE_LINES = 7, ROWS_MIN = 4 }; /* titles, empty lines, "and more" and the foot; rows below them at least */
+/* lines for titles, empty lines, "and more" and the foot; least number of queue rows */
+enum { TITLE_LINES = 7, ROWS_MIN = 4 };
 
-/* What the rows below are sorted by. */
+/* Sort orders of the queue rows. */
 enum order { ORDER_PLACE, ORDER_OWNER, ORDER_WAITED, ORDERS };
 static const char *const order_names[ORDERS] = {"place", "owner", "longest wait"};
 
@@ -37,7 +38,7 @@ static void picture_cleanup(struct picture *p)
 struct view {
     const struct cli *cli;
     int rows, columns;
-    size_t from; /* the first row of the queue that is shown */
+    size_t from; /* index of the first visible queue row */
     enum order order;
 };
 
@@ -66,7 +67,7 @@ static int picture_get(struct api *a, struct picture *p)
     return rc;
 }
 
-/* ---- drawing -------------------------------------------------------------------------------------------------------- */
+/* ---- drawing ---------------------------------------------------------------------------------------------------- */
 
 static void amount_add(struct str *to, const char *resource, double amount)
 {
@@ -265,7 +266,7 @@ static void draw(struct view *v, const struct api *a, const struct picture *p, s
     queue_draw(v, to, p, left > own ? left - own : 1);
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------------------- */
+/* ---- the loop --------------------------------------------------------------------------------------------------- */
 
 static void key_take(struct view *v, int key)
 {
@@ -322,7 +323,7 @@ int top_live(struct cli *cli)
 
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK)
-        rc = picture_get(&api, &p); /* before the terminal is changed: what fails is told in place */
+        rc = picture_get(&api, &p); /* before the terminal changes, so that errors are printed normally */
     if (rc != EXIT_OK)
         return rc;
     if (screen_open(&screen, cli)) {

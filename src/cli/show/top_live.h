@@ -1,7 +1,7 @@
-/* top_live.h - `berth top` without more: the cluster, the queue and one's own jobs, live. */
+/* top_live.h - `berth top` without arguments: a live view of the cluster, the queue and the user's own jobs. */
 #pragma once
 
 #include "cli/lib/cli.h"
 
-/* On a terminal until 'q'; elsewhere one picture. Returns an enum exit_code. */
+/* Runs on a terminal until 'q'; otherwise prints the view once. Returns an enum exit_code. */
 int top_live(struct cli *cli);

@@ -16,11 +16,11 @@ enum { STREAMS_MAX = 2, LINE_MAX_BYTES = 16 * 1024 * 1024, AGAIN_S = 1 };
 struct change {
     char *id;
     bool gone;
-    bool own;     /* of the kind itself, not of an instance */
-    json_t *line; /* as it came; of own changes */
+    bool own;     /* change of the kind itself, not of an instance */
+    json_t *line; /* the received event; NULL unless `own` */
 };
 
-/* What the streams' threads and the main thread share. */
+/* State shared by the stream threads and the main thread. */
 struct inbox {
     pthread_mutex_t lock;
     pthread_cond_t filled;
@@ -31,15 +31,15 @@ struct inbox {
 
 struct stream {
     struct inbox *inbox;
-    struct api api; /* a client of its own; the rest is borrowed */
+    struct api api; /* has its own client; the rest is borrowed */
     const char *plural;
-    json_int_t revision; /* seen up to here */
+    json_int_t revision; /* last received revision */
     struct str line;
-    json_t *workloads; /* of instances, by their ids: of one that is gone nothing else is told */
+    json_t *workloads; /* instance id to workload id: the event of a removed instance has no workload */
     bool own;
-    bool away;                  /* the server is, and it was told */
-    bool ended;                 /* the server has said why, in `trouble` */
-    struct api_trouble trouble; /* EXIT_OK: another stream may go on from there */
+    bool away;                  /* the server is unreachable, and a warning was printed */
+    bool ended;                 /* the server sent an end event; the reason is in `trouble` */
+    struct api_trouble trouble; /* EXIT_OK: a new stream may continue */
     pthread_t thread;
 };
 
@@ -53,17 +53,18 @@ static void inbox_end(struct inbox *inbox, const struct api_trouble *trouble)
     pthread_mutex_unlock(&inbox->lock);
 }
 
-/* The server ends the stream and says why. */
+/* Handles the end event of a stream. */
 static void end_told(struct stream *s, const char *code)
 {
     static const struct {
         const char *code;
-        enum exit_code exit; /* EXIT_OK: it may go on */
+        enum exit_code exit; /* EXIT_OK: a new stream may continue */
         const char *text;
     } rows[] = {
         {"compacted",       EXIT_FAILED,  "the server has forgotten what lies between; watch again"},
         {"unauthenticated", EXIT_REFUSED, "the token has expired or was revoked"                   },
-        {NULL,              EXIT_OK,      ""                                                       }, /* slow, stopping */
+ /* slow, stopping */
+        {NULL,              EXIT_OK,      ""                                                       },
     };
     size_t i = 0;
 
@@ -74,7 +75,7 @@ static void end_told(struct stream *s, const char *code)
     err_set(&s->trouble.err, EPIPE, "%s", rows[i].text);
 }
 
-/* Whose instance it is or was; NULL: nobody said. */
+/* Returns the workload of the event's instance; NULL: unknown. */
 static char *workload_of(struct stream *s, const json_t *line, bool gone)
 {
     const json_t *object = json_object_get(line, "object");
@@ -101,7 +102,7 @@ static void line_take(struct stream *s, const char *at, size_t len)
     char buf[ID_TEXT_MAX];
 
     if (!type)
-        return; /* an empty line keeps the connection alive */
+        return; /* an empty line is a keepalive */
     if (strcmp(type, "end") == 0) {
         const char *code = json_string_value(json_object_get(line, "code"));
         end_told(s, code ? code : "");
@@ -117,7 +118,7 @@ static void line_take(struct stream *s, const char *at, size_t len)
     if (!change.id)
         return;
     change.gone &= s->own;
-    change.line = s->own ? take_ptr(&line) : NULL; /* references are not for two threads */
+    change.line = s->own ? take_ptr(&line) : NULL; /* jansson references must not be shared by threads */
     pthread_mutex_lock(&s->inbox->lock);
     vec_push(&s->inbox->changes, change);
     pthread_cond_signal(&s->inbox->filled);
@@ -149,7 +150,8 @@ static void moment_pass(void)
     (void)nanosleep(&(struct timespec){.tv_sec = AGAIN_S}, NULL);
 }
 
-/* One stream from what was seen last until it ends; its trouble, EXIT_OK where another may go on. */
+/* Runs one stream from the last received revision until the stream ends. Sets `trouble`; EXIT_OK if a new stream may
+ * continue. */
 static void stream_once(struct stream *s)
 {
     CLEANUP(str) struct str path = {0};
@@ -180,12 +182,12 @@ static void *stream_main(void *ctx)
         moment_pass();
     }
     inbox_end(s->inbox, &s->trouble);
-    while (pause() < 0) /* the process ends with its main thread; what this one has stays in use until then */
+    while (pause() < 0) /* the main thread may still use this thread's data until the process ends */
         continue;
     return NULL;
 }
 
-/* The stream has a client of its own; it lives as long as the process. */
+/* Starts a stream with its own client. The stream lives as long as the process. */
 static int stream_start(struct stream *s, const struct follow *f, const char *plural, json_int_t revision)
 {
     const struct connection *c = &f->api->connection;
@@ -205,7 +207,7 @@ static int stream_start(struct stream *s, const struct follow *f, const char *pl
     return EXIT_OK;
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------ */
+/* ---- printing --------------------------------------------------------------------------------------------------- */
 
 static bool text_is(const json_t *object, const char *path, const char *want)
 {
@@ -221,7 +223,7 @@ static bool passes(const struct follow *f, const json_t *object)
            text_is(object, "node", f->node) && text_is(object, "workload", f->workload);
 }
 
-/* The cells of a row as one text; the age would differ every time. */
+/* Returns the cells of a row as one text, without ages, which always differ. */
 static char *row_text(const struct follow *f, const json_t *object)
 {
     CLEANUP(str) struct str row = {0};
@@ -255,7 +257,7 @@ static bool row_known(const struct follow *f, const json_t *rows, const char *id
 static void gone_print(struct follow *f, json_t *rows, const char *id)
 {
     if (!json_object_get(rows, id))
-        return; /* it was never shown */
+        return; /* the object was never printed */
     json_object_del(rows, id);
     if (f->output == OUTPUT_NAME) {
         fprintf(f->api->cli->out, "%s/%s gone\n", f->collection->kind, id);
@@ -312,7 +314,7 @@ static int change_print(struct follow *f, json_t *rows, const struct change *cha
            api_comes_back(&trouble))
         moment_pass();
     if (rc == EXIT_NOT_FOUND)
-        return EXIT_OK; /* gone again, or an instance of another kind of workload */
+        return EXIT_OK; /* already gone, or an instance of another kind of workload */
     if (rc != EXIT_OK)
         return api_tell(f->api, &trouble);
     object_print(f, rows, answer.body);
@@ -325,7 +327,8 @@ static void change_done(struct change *change)
     json_decref(change->line);
 }
 
-/* Takes what has come; of several changes of one object only the last is looked at, unless each is to be printed. */
+/* Prints the received changes. For several changes of one object only the last is used, unless every event is to be
+ * printed. */
 static int inbox_print(struct follow *f, struct inbox *inbox, json_t *rows, bool *ret_over)
 {
     VEC(struct change) taken = {0};
@@ -356,7 +359,7 @@ static int inbox_print(struct follow *f, struct inbox *inbox, json_t *rows, bool
 
 int follow_run(struct follow *f, const json_t *items, json_int_t revision)
 {
-    /* The threads use these until the process ends, which is when this returns. */
+    /* The threads use these until the process ends, soon after this function returns. */
     struct inbox *inbox = mem_zalloc(sizeof *inbox);
     struct stream *streams = mem_zarray(STREAMS_MAX, sizeof *streams);
     size_t streams_len = f->collection->workload && f->output != OUTPUT_JSON ? 2 : 1;

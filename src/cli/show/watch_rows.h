@@ -1,8 +1,9 @@
-/* watch_rows.h - `berth get --watch`: rows of a table as objects change.
+/* watch_rows.h - `berth get --watch`: prints the rows of a table as objects change.
  *
- * The API's watch sends stored documents, without their status, and the status of a workload also follows its instances.
- * So a thread per stream (the kind's, and of workloads the instances') collects the ids of what changed, and the main
- * thread reads those objects anew and prints the rows that differ from what was printed last.
+ * The API's watch sends stored documents without status, and the status of a workload also depends on its instances.
+ * Therefore one thread per stream (the kind's stream, and for workloads the instances' stream) collects the ids of
+ * changed objects. The main thread reads those objects again and prints the rows that differ from the last printed
+ * ones.
  */
 #pragma once
 
@@ -18,6 +19,6 @@ struct follow {
     const char *owner, *group, *state, *node, *workload; /* filters; NULL: none */
 };
 
-/* Goes on from a list as it was at a revision, and from what was seen last when the server goes and comes back; ends only when
- * something fails for good. Returns an enum exit_code. */
+/* Continues from a list at a revision, and across outages of the server from the last received revision. Returns an
+ * enum exit_code after a permanent error only. */
 int follow_run(struct follow *f, const json_t *items, json_int_t revision);

@@ -35,9 +35,9 @@ static int pod_compare_ordinal(const void *ctx, uint32_t a, uint32_t b)
     return (pods[a].ordinal > pods[b].ordinal) - (pods[a].ordinal < pods[b].ordinal);
 }
 
-/* On how many nodes the pods are, and how many of their GPUs these hold: a GPU that is shared counts once. */
+/* The node of the pods, and the number of distinct GPUs: a shared GPU counts once. */
 struct spot {
-    const char *node; /* NULL where there are several */
+    const char *node; /* NULL: several nodes */
     uint64_t nodes, gpus;
 };
 
@@ -56,7 +56,7 @@ static void row_add(struct fold *f, const uint32_t *order, size_t len, struct sp
     vec_push(&f->rows, row);
 }
 
-/* Makes rows of the open neighbours. */
+/* Converts the collected consecutive actions to rows. */
 static void close_rows(struct fold *f)
 {
     size_t len = f->pods.len;

@@ -1,4 +1,4 @@
-/* fold_test.c - what is alike becomes one row. */
+/* fold_test.c - equal consecutive actions become one row. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* plan.c - `berth plan FILE`: reads a cluster, plans it, prints the plan. */
+/* plan.c - `berth plan FILE`: reads a cluster, plans it, and prints the plan. */
 #include <stddef.h>
 #include <string.h>
 

@@ -11,9 +11,9 @@
 #include "wire/text/quantity.h"
 
 enum {
-    ROWS_MAX = 40,    /* a screen; more are folded */
-    PENDING_MAX = 20, /* workloads told of in full */
-    PART_ROWS = 4096, /* a long table is printed in parts */
+    ROWS_MAX = 40,    /* one screen; more rows are grouped */
+    PENDING_MAX = 20, /* workloads printed in full */
+    PART_ROWS = 4096, /* rows per part of a long table */
     NOTE_MAX = 160,
     INSTANCE_WIDTH = 10, /* of ids in a long table */
     RANGES_MAX = 24,
@@ -66,7 +66,7 @@ static const struct table_column table_columns[COLUMNS] = {
       [COLUMN_INSTANCE] = {"INSTANCE", TABLE_RIGHT, 0},
 };
 
-/* The columns of GPUs and of instances are left out where no action has any. */
+/* Omits the columns of GPUs and instances if no action has any. */
 static void columns_init(const struct berth_plan *plan, struct table_column *columns)
 {
     size_t len = berth_plan_actions(plan);
@@ -96,7 +96,7 @@ static size_t at_least(size_t width, size_t other)
     return width > other ? width : other;
 }
 
-/* Parts of one table must agree on their widths. */
+/* Measures the widths that all parts of one table use. */
 static void columns_measure(const struct berth_plan *plan, struct table_column *columns)
 {
     size_t len = berth_plan_actions(plan);
@@ -248,7 +248,7 @@ void plan_view_counts(const struct plan_view *v)
 
 uint64_t plan_pending_pods(struct berth_plan *plan)
 {
-    /* Not through berth_plan_pending: that would work out every reason. */
+    /* Avoids berth_plan_pending, which would compute every reason. */
     return berth_plan_stats(plan).unplaced;
 }
 

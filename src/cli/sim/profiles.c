@@ -1,4 +1,4 @@
-/* profiles.c - `berth profiles`: the profiles, filters, scores and reasons that are built in. */
+/* profiles.c - `berth profiles`: lists the built-in profiles, filters, scores and reasons. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

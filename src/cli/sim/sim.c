@@ -1,4 +1,6 @@
-/* sim.c - `berth sim cluster`: a whole cluster in this process, under a seed, with faults; invariants after every event. */
+/* sim.c - `berth sim cluster`: simulates a whole cluster from a seed, with faults, and checks invariants after every
+ * event.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +100,7 @@ static void print_text(const struct run *r, const struct sim_options *o, const s
     (void)fprintf(out, "The same seed gives the same run: %016" PRIx64 "\n", result->hash);
 }
 
-/* How often each invariant was looked at, and what went wrong how often. */
+/* Adds how often each invariant was checked and each fault was injected. */
 static void print_counts(struct str *s, const struct sim_result *result)
 {
     const char *comma = "";
@@ -185,7 +187,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     double seconds = (double)(cli_clock_ns() - start_ns) / 1e9;
     progress_end(&r.progress);
     bool broken = result.invariant != 0;
-    bool ran = rc == 0 || broken; /* else there is nothing to report */
+    bool ran = rc == 0 || broken; /* otherwise there is no result to print */
     if (v->output == OUTPUT_JSON && ran && (broken || !v->quiet))
         print_json(&r, &o, &result, &err, seconds);
     else if (v->output == OUTPUT_TEXT && ran && !v->quiet)

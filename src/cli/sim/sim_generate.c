@@ -1,4 +1,4 @@
-/* sim_generate.c - `berth sim generate`: traces of jobs that never were, from a seed. */
+/* sim_generate.c - `berth sim generate`: generates synthetic job traces from a seed. */
 #include <stdlib.h>
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* sim_muri.c - `berth sim muri`: training jobs on GPUs by the protocol of the published Muri results. */
+/* sim_muri.c - `berth sim muri`: training jobs on GPUs, with the protocol of the published Muri results. */
 #include <errno.h>
 #include <inttypes.h>
 

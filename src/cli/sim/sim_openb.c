@@ -1,4 +1,6 @@
-/* sim_openb.c - `berth sim openb`: pods arrive on a cluster with GPUs and never leave, by the protocol of the published results. */
+/* sim_openb.c - `berth sim openb`: pods arrive on a GPU cluster and never end, with the protocol of the published
+ * results.
+ */
 #include <string.h>
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* sim_replay.c - `berth sim replay`: recorded history under another policy or on another cluster. */
+/* sim_replay.c - `berth sim replay`: replays recorded history under another policy or on another cluster. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -38,7 +38,7 @@ struct replay {
     const struct replay_values *v;
     int64_t from_ns, to_ns; /* 0: no bound */
     struct sim_history history;
-    struct sim_fleet other; /* where --nodes says so */
+    struct sim_fleet other; /* set by --nodes */
     const struct sim_fleet *fleet;
     VEC(struct sim_side) sides;
     struct progress progress;

@@ -1,4 +1,4 @@
-/* sim_run.c - `berth sim run`: any trace on any cluster, under several policies side by side. */
+/* sim_run.c - `berth sim run`: simulates a trace on a cluster under several policies side by side. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ struct run {
     VEC(struct sim_side) sides;
 };
 
-/* ---- what is played ------------------------------------------------------------------------------------------------- */
+/* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
 static int cluster_make(struct run *r, struct berth_err *err)
 {
@@ -115,7 +115,7 @@ static int policies_make(struct run *r, struct berth_err *err)
     return rc;
 }
 
-/* ---- telling -------------------------------------------------------------------------------------------------------- */
+/* ---- output ----------------------------------------------------------------------------------------------------- */
 
 static void trace_describe(const struct run *r, struct str *s)
 {

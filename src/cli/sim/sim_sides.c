@@ -1,4 +1,4 @@
-/* sim_sides.c - sides of a simulation in the terminal. */
+/* sim_sides.c - runs several policies and prints their results side by side. */
 #include "cli/sim/sim_sides.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@ void sides_tell(void *ctx, size_t done, size_t total)
     progress_tell(&p->progress, p->before * total + done, p->sides * total);
 }
 
-/* Nothing is as misleading as an average over those that were lucky. */
+/* Warns about jobs that never started: averages over the others would mislead. */
 static void warn_unrun(const struct cli *cli, const struct sim_side *s, const struct sim_trace *t)
 {
     size_t first = 0;

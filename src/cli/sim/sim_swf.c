@@ -1,4 +1,4 @@
-/* sim_swf.c - `berth sim swf`: a log of the Standard Workload Format played through the planner. */
+/* sim_swf.c - `berth sim swf`: simulates a log in the Standard Workload Format. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -54,13 +54,13 @@ struct swf_run {
     struct berth_policy policy;
     const struct sim_predictor *predictor;
     struct progress progress;
-    struct sim_summary all; /* of all parts */
+    struct sim_summary all; /* sums, later means, of all parts */
     double plans;
     struct str parts; /* JSON */
     size_t parts_len;
 };
 
-/* ---- one part --------------------------------------------------------------------------------------------------------- */
+/* ---- one part --------------------------------------------------------------------------------------------------- */
 
 static void print_waits(const struct swf_run *r, const struct sim_trace *t, const struct sim_outcomes *o)
 {
@@ -83,7 +83,7 @@ static void json_add(struct str *s, const struct sim_summary *m)
     str_addf(s, "\"makespan\":%.10g,\"median_queue\":%.10g", m->makespan_s, m->queue_median);
 }
 
-/* Sums, of which all_close makes means, over parts. */
+/* Adds a part to the sums; all_close divides them by the number of parts. */
 static void all_add(struct swf_run *r, const struct sim_summary *m)
 {
     struct sim_summary *a = &r->all;
@@ -117,7 +117,7 @@ static void all_close(struct swf_run *r)
 static int part_run(struct swf_run *r, size_t from, size_t len, struct berth_err *err)
 {
     CLEANUP(sim_outcomes) struct sim_outcomes out = {0};
-    struct sim_trace part = r->trace; /* a view; its words are the whole's */
+    struct sim_trace part = r->trace; /* a view; strings are borrowed from the whole trace */
     part.jobs += from;
     part.len = len;
     struct sim_setup s = {.trace = &part,
@@ -142,7 +142,7 @@ static int part_run(struct swf_run *r, size_t from, size_t len, struct berth_err
     return 0;
 }
 
-/* ---- all parts ---------------------------------------------------------------------------------------------------------- */
+/* ---- all parts -------------------------------------------------------------------------------------------------- */
 
 static int parts_run(struct swf_run *r, const start_list *starts, struct berth_err *err)
 {
@@ -175,7 +175,7 @@ static int starts_read(const struct swf_run *r, start_list *to, struct berth_err
     }
 }
 
-/* Nothing waits for ever: who asks for more than there is would block all that comes after. */
+/* Rejects jobs larger than the machine, which would block all later jobs forever. */
 static int check_sizes(const struct swf_run *r, int64_t procs, struct berth_err *err)
 {
     for (size_t i = 0; i < r->trace.len; i++)
@@ -204,7 +204,7 @@ static int machine_make(struct swf_run *r, const char *path, struct berth_err *e
     return check_sizes(r, procs, err);
 }
 
-/* Returns an enum exit_code: what was asked for is wrong, or the file is. */
+/* Returns an enum exit_code: EXIT_USAGE for wrong options, EXIT_FAILED for a bad file. */
 static int prepare(struct swf_run *r, const char *path, start_list *starts, struct berth_err *err)
 {
     if (policy_read(r, err))

@@ -13,12 +13,12 @@
 
 enum { NOTE_MAX = 160, RANGES_MAX = 48, STAYS_MAX = 10, ADVICE_MAX = 3, ADVICE_TRIES = 8 };
 
-/* What is asked about: a workload, or one pod of it. */
+/* The subject of the question: a workload, or one of its pods. */
 struct target {
     const char *workload;
     uint32_t ordinal;
     bool all;   /* every pod */
-    bool known; /* the workload is in the cluster; else only instances of it are left */
+    bool known; /* the workload is in the cluster; otherwise only instances of it remain */
     struct berth_workload_seen facts;
 };
 
@@ -27,12 +27,12 @@ struct why {
     const struct berth_cluster *cluster;
     const struct berth_profile *profile;
     struct target target;
-    VEC(uint64_t) told; /* ordinals with an action or pending, a bit each */
+    VEC(uint64_t) told; /* one bit per ordinal that has an action or is pending */
     size_t told_len;
-    VEC(struct berth_instance_seen) stays; /* instances that the plan leaves alone */
+    VEC(struct berth_instance_seen) stays; /* instances that the plan keeps */
 };
 
-/* After "is" or "are". */
+/* Returns the words after "is" or "are". */
 static const char *op_words(enum berth_op op)
 {
     static const char *const words[] = {
@@ -114,7 +114,7 @@ static int name_unknown(const struct why *why, const char *name, const char *wor
     return cli_fail(why->view->cli, EXIT_FAILED, "no workload '%s'; POD is WORKLOAD or WORKLOAD/ORDINAL", name);
 }
 
-/* `text` is a copy of the name, to be cut where a workload's name ends. */
+/* `text` is a copy of the name; it is cut at the end of the workload's name. */
 static int target_find(struct why *why, const char *name, char *text)
 {
     struct target *target = &why->target;
@@ -154,7 +154,7 @@ static void row_print(const struct why *why, const struct fold *fold, const stru
     cli_wrap(cli, text, 4, strlen(action->workload) + strlen(ranges) + 2);
 }
 
-/* Returns how many were placed. */
+/* Returns the number of placed pods. */
 static size_t actions_print(struct why *why)
 {
     size_t len = berth_plan_actions(why->view->plan);
@@ -194,7 +194,7 @@ static void profile_print(const struct why *why, size_t placed)
     cli_wrap(why->view->cli, text, 2, 2);
 }
 
-/* Changes after which a further plan places more of its pods. */
+/* Prints changes that would let a later plan place more of the pods. */
 static void advice_print(const struct why *why, size_t pending)
 {
     const struct cli *cli = why->view->cli;

@@ -14,15 +14,15 @@
 #include "cli/slurm/span.h"
 #include "wire/text/document.h"
 
-/* ---- parts ---------------------------------------------------------------------------------------------------------- */
+/* ---- resources -------------------------------------------------------------------------------------------------- */
 
 struct making {
     const struct slurm_values *v;
     const struct slurm_script *script;
     json_t *to, *notes;
     struct berth_err *err;
-    int64_t nodes, tasks, per_node, cpus; /* 0: not said */
-    bool once;                            /* the script runs once, with all that its tasks would have */
+    int64_t nodes, tasks, per_node, cpus; /* 0: not given */
+    bool once;                            /* the script runs once, with the resources of all its tasks */
 };
 
 __attribute__((format(printf, 2, 3))) static void note(struct making *m, const char *fmt, ...)
@@ -46,7 +46,7 @@ static int whole(struct making *m, const char *option, const char *text, int64_t
     return 0;
 }
 
-/* "2", "1-4": the smaller is what it can start with. */
+/* Parses "2" or "1-4"; the upper number is used. */
 static int nodes_read(struct making *m)
 {
     const char *dash = m->v->nodes ? strchr(m->v->nodes, '-') : NULL;
@@ -87,7 +87,7 @@ static int tasks_make(struct making *m)
     return 0;
 }
 
-/* "4G", "4000M", "4000": in MiB. */
+/* Parses "4G", "4000M" or "4000", in MiB. */
 static int mebibytes(struct making *m, const char *option, const char *text, int64_t *ret)
 {
     static const char units[] = "KMGT";
@@ -104,7 +104,7 @@ static int mebibytes(struct making *m, const char *option, const char *text, int
     return 0;
 }
 
-/* Those of one task; of what runs once, of all. */
+/* Returns the share of one task; the whole amount if the script runs once. */
 static int64_t share(const struct making *m, int64_t of_node)
 {
     return m->once || m->per_node <= 1 ? of_node : (of_node + m->per_node - 1) / m->per_node;
@@ -129,7 +129,7 @@ static int resources_make(struct making *m, int64_t gpus)
         rc = mebibytes(m, "mem-per-gpu", m->v->mem_per_gpu, &size);
         size *= gpus > 0 ? gpus : 1;
     }
-    if (rc < 0 || size <= 0) /* 0: all of the node, as Slurm has it */
+    if (rc < 0 || size <= 0) /* as in Slurm, 0 means all of the node's memory */
         return rc;
     (void)snprintf(text, sizeof text, size % 1024 ? "%" PRId64 "Mi" : "%" PRId64 "Gi",
                    size % 1024 ? size : size / 1024);
@@ -137,7 +137,7 @@ static int resources_make(struct making *m, int64_t gpus)
     return 0;
 }
 
-/* "N", "MODEL:N", "MODEL". */
+/* Parses "N", "MODEL:N" or "MODEL". */
 static int gpus_parse(struct making *m, const char *option, const char *text, int64_t *ret_count, char model[static 64])
 {
     const char *colon = strrchr(text, ':');
@@ -153,7 +153,7 @@ static int gpus_parse(struct making *m, const char *option, const char *text, in
     return 0;
 }
 
-/* "gpu:a100:4,tmp:2": the GPUs of it; *ret_text is the caller's to free, NULL: none. */
+/* Finds the GPUs in "gpu:a100:4,tmp:2". The caller frees *ret_text; NULL: none. */
 static void gres_find(struct making *m, const char *text, char **ret_text)
 {
     CLEANUP(mem) char *copy = mem_strdup(text);
@@ -205,7 +205,7 @@ static int gpus_make(struct making *m, int64_t *ret)
     return 0;
 }
 
-/* ---- when ----------------------------------------------------------------------------------------------------------- */
+/* ---- times ------------------------------------------------------------------------------------------------------ */
 
 static int times_make(struct making *m)
 {
@@ -305,7 +305,7 @@ static int dependency_make(struct making *m)
     return rc;
 }
 
-/* ---- where ---------------------------------------------------------------------------------------------------------- */
+/* ---- placement -------------------------------------------------------------------------------------------------- */
 
 static json_t *words_of(const char *text, const char *between)
 {
@@ -318,7 +318,7 @@ static json_t *words_of(const char *text, const char *between)
     return list;
 }
 
-/* "KEY=VALUE", or a label that is there. */
+/* Adds "KEY=VALUE", or the name of a label that must exist. */
 static void label_add(json_t *term, const char *word)
 {
     const char *equals = strchr(word, '=');
@@ -364,7 +364,7 @@ static void places_make(struct making *m)
     json_decref(require);
 }
 
-/* ---- who is told, and the rest -------------------------------------------------------------------------------------- */
+/* ---- notifications and other options ---------------------------------------------------------------------------- */
 
 static void mail_make(struct making *m)
 {
@@ -392,7 +392,7 @@ static void mail_make(struct making *m)
     json_decref(words);
 }
 
-/* "[B:|R:]USR1[@60]" */
+/* Parses "[B:|R:]USR1[@60]". */
 static int signal_make(struct making *m)
 {
     const char *text = m->v->signal, *at;
@@ -447,7 +447,7 @@ static void attributes_make(struct making *m)
     json_decref(attributes);
 }
 
-/* What has no counterpart. */
+/* Adds notes for options without a counterpart. */
 static void notes_make(struct making *m)
 {
     const struct {
@@ -467,7 +467,7 @@ static void notes_make(struct making *m)
         note(m, "--exclusive: has no counterpart; ask for all cores of a node instead");
 }
 
-/* Variables by which such scripts know where they are; the agent adds the rest at its start. */
+/* Sets the SLURM_* variables known at submission; the agent adds the others when a task starts. */
 static void env_make(struct making *m)
 {
     char folder[4096];

@@ -1,8 +1,9 @@
-/* sbatch.h - Slurm's options, read by a table and turned into the keys of a job.
+/* sbatch.h - Slurm's options, parsed by a table and converted to the keys of a job.
  *
- * Pure but for the clock: nothing is printed. What has no counterpart becomes a note, a sentence for the user.
+ * Pure except for the clock: prints nothing. An option without a counterpart becomes a note, a sentence for the user.
  *
- * To add an option: a field, a row in sbatch.c, and, unless it is only noted there, a line in the function of its kind.
+ * To add an option: a field, a row in sbatch_options.c, and, unless it only causes a note, a line in the matching
+ * function of sbatch.c.
  */
 #pragma once
 
@@ -19,19 +20,20 @@ struct slurm_values {
     bool requeue, no_requeue, hold, exclusive, parsable, wait, test_only, quiet, verbose, overcommit, pty;
 };
 
-/* The rows, for commands and help. */
+/* The option table, for parsing and help. */
 enum { SLURM_OPTIONS = 53 };
 extern const struct option slurm_options[SLURM_OPTIONS];
 
-/* Reads the option at words[0] with its value; *ret_taken words are used up, also of one that is not understood: -EINVAL. */
+/* Parses the option at words[0] with its value. *ret_taken is the number of words used, also for an unknown option,
+ * which returns -EINVAL. */
 int slurm_option(char *const *words, int len, struct slurm_values *values, int *ret_taken, struct berth_err *err);
-/* What `over` has wins. */
+/* Copies all values that `over` has to `to`. */
 void slurm_overlay(struct slurm_values *to, const struct slurm_values *over);
 
 struct slurm_script {
-    const char *name; /* of the script, for the job's name; NULL: none */
-    bool srun;        /* it calls srun, so that it means every task */
+    const char *name; /* of the script, as default job name; NULL: none */
+    bool srun;        /* the script calls srun, so every task runs it */
 };
-/* Adds keys to a document, and sentences to `notes`. -EINVAL: a value makes no sense. */
+/* Adds keys to a document, and sentences to `notes`. Returns -EINVAL for an invalid value. */
 int slurm_make(const struct slurm_values *v, const struct slurm_script *script, json_t *ret, json_t *notes,
                struct berth_err *err);

@@ -1,4 +1,4 @@
-/* sbatch_options.c - the table of Slurm's options, and how words become values. */
+/* sbatch_options.c - the table of Slurm's options and its parser. */
 #include <errno.h>
 
 #include "cli/slurm/sbatch.h"
@@ -63,7 +63,7 @@ const struct option slurm_options[SLURM_OPTIONS] = {
 #undef TEXT
 #undef FLAG
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 int slurm_option(char *const *words, int len, struct slurm_values *values, int *ret_taken, struct berth_err *err)
 {
@@ -73,7 +73,7 @@ int slurm_option(char *const *words, int len, struct slurm_values *values, int *
     *ret_taken = 1;
     if (words[0][0] != '-' || !words[0][1])
         return err_set(err, EINVAL, "this is no option");
-    /* With its value in the same word, or with the next one. */
+    /* Tries the option with its value in the same word first, then in the next word. */
     if (options_parse_leading(&set, 1, 1, words, &one, err) == 0)
         return 0;
     if (len > 1 && words[1][0] != '-') {

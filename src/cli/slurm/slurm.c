@@ -1,6 +1,6 @@
-/* slurm.c - `berth squeue`, `scancel` and `sinfo`: the same data and the same API for fingers that know Slurm.
+/* slurm.c - `berth squeue`, `scancel` and `sinfo`: Slurm's commands on Berth's API.
  *
- * A link of one of these names to `berth` works as that verb (docs/jobs.md).
+ * A link with one of these names to `berth` runs that verb (docs/jobs.md).
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "wire/text/document.h"
 #include "wire/text/moment.h"
 
-/* ---- squeue --------------------------------------------------------------------------------------------------------- */
+/* ---- squeue ----------------------------------------------------------------------------------------------------- */
 
 struct squeue_values {
     const char *user, *states, *jobs, *partition, *name;
@@ -72,7 +72,7 @@ static const struct state_word *state_word(const json_t *job)
     return &other;
 }
 
-/* Is the word in a list with commas? In any case. */
+/* Returns whether a comma-separated list contains the word, ignoring case. */
 static bool listed(const char *list, const char *word)
 {
     size_t len = strlen(word);
@@ -105,7 +105,7 @@ static bool job_wanted(const struct squeue_values *v, const json_t *job)
     return listed(v->states, "all") || listed(v->states, state->code) || listed(v->states, state->word);
 }
 
-/* "1-02:03:04", "3:04" */
+/* Formats "1-02:03:04" or "3:04". */
 static const char *clock_text(int64_t seconds, char buf[static 32])
 {
     int64_t days = seconds / 86400, hours = seconds / 3600 % 24, minutes = seconds / 60 % 60;
@@ -131,7 +131,7 @@ static int64_t ran_s(const json_t *job)
     return to > from ? (to - from) / INT64_C(1000000000) : 0;
 }
 
-/* Nodes it runs on, each once; how many. */
+/* Writes the nodes of the job, each once; returns their number. */
 static size_t nodes_text(const json_t *job, struct str *to)
 {
     CLEANUP(json) json_t *seen = json_object();
@@ -166,7 +166,7 @@ static void job_id_text(const json_t *job, bool pending, struct str *to)
                  json_integer_value(json_object_get(array, "from")), json_integer_value(json_object_get(array, "to")));
 }
 
-/* Slurm's word for what a job waits for. */
+/* Returns Slurm's reason code for a pending job. */
 static const char *reason_word(const char *reason)
 {
     static const struct {
@@ -219,7 +219,7 @@ static void job_row(struct table *t, const struct squeue_values *v, const json_t
         table_cell(t, SQ_REASON, COLOR_NONE, "(%s)", reason ? reason : state->over ? "None" : "Priority");
 }
 
-/* The caller's own name. */
+/* Returns the name of the calling user. */
 static int me_find(struct api *a, char ret[static ID_TEXT_MAX])
 {
     CLEANUP(json) json_t *who = NULL;
@@ -289,7 +289,7 @@ const struct command squeue_command = {
     .run = squeue_run,
 };
 
-/* ---- scancel -------------------------------------------------------------------------------------------------------- */
+/* ---- scancel ---------------------------------------------------------------------------------------------------- */
 
 struct scancel_values {
     const char *user, *name, *partition, *states;
@@ -312,7 +312,7 @@ static int job_cancel_one(struct api *a, const char *id)
     return object_do(a, &target, &act, NULL);
 }
 
-/* One of many that were listed: a job that has ended meanwhile needs no cancellation. */
+/* Cancels one job of a list; a job that has ended in the meantime is not an error. */
 static int job_cancel_listed(struct api *a, const char *id)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
@@ -337,7 +337,7 @@ static int scancel_all(struct api *a, const struct scancel_values *v)
     size_t i;
     int rc = EXIT_OK;
 
-    if (v->me || !v->user) { /* others' only by their name */
+    if (v->me || !v->user) { /* jobs of other users only with --user */
         rc = me_find(a, me);
         wanted.user = me;
     }
@@ -392,7 +392,7 @@ const struct command scancel_command = {
     .run = scancel_run,
 };
 
-/* ---- sinfo ---------------------------------------------------------------------------------------------------------- */
+/* ---- sinfo ------------------------------------------------------------------------------------------------------ */
 
 struct sinfo_values {
     bool by_node, headless, wide;
@@ -425,7 +425,7 @@ static const char *node_word(const json_t *node)
     return json_integer_value(value_at(node, "status.instances")) > 0 ? "mix" : "idle";
 }
 
-/* A queue may use a node of its domains, or any. */
+/* Returns whether a queue may use a node: the queue has no domains, or a domain with the node. */
 static bool queue_has(const json_t *queue, const json_t *node)
 {
     const json_t *domains = json_object_get(queue, "domains"), *one;
@@ -452,7 +452,7 @@ static void sinfo_row(struct table *t, const char *name, const json_t *queue, si
     table_cell(t, SI_LIST, COLOR_NONE, "%s", nodes);
 }
 
-/* A row for each state that a node of the queue has. */
+/* Prints a row for each state that a node of the queue has. */
 static void queue_rows(struct table *t, const struct sinfo_values *v, const char *name, const json_t *queue,
                        const json_t *nodes)
 {

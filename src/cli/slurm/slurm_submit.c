@@ -1,4 +1,4 @@
-/* slurm_submit.c - `berth sbatch` and `berth srun`: jobs by Slurm's options. */
+/* slurm_submit.c - `berth sbatch` and `berth srun`: submits jobs with Slurm's options. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "cli/slurm/sbatch.h"
 #include "wire/text/document.h"
 
-/* ---- sbatch --------------------------------------------------------------------------------------------------------- */
+/* ---- sbatch ----------------------------------------------------------------------------------------------------- */
 
-/* Options and a command in place of a script. */
+/* Builds a document from options and a command instead of a script. */
 static int slurm_document(const struct cli *cli, const struct slurm_values *v, const char *const *command, size_t len,
                           json_t *list)
 {
@@ -81,7 +81,7 @@ const struct command sbatch_command = {
     .run = sbatch_run,
 };
 
-/* ---- srun ----------------------------------------------------------------------------------------------------------- */
+/* ---- srun ------------------------------------------------------------------------------------------------------- */
 
 static int srun_run(struct cli *cli, const void *values, const struct operands *operands)
 {
@@ -93,7 +93,8 @@ static int srun_run(struct cli *cli, const void *values, const struct operands *
 
     if (v->pty)
         return cli_fail(cli, EXIT_USAGE, "a terminal is given by 'berth run -it -- %s'", operands->at[0]);
-    if (getenv("BERTH_JOB_ID") && getenv("BERTH_TASK")) { /* within a task every task runs it, this one here */
+    if (getenv("BERTH_JOB_ID") && getenv("BERTH_TASK")) {
+        /* every task runs the script, so srun runs the command in place */
         CLEANUP(mem) char **words = mem_zarray(operands->len + 1, sizeof *words);
         for (size_t i = 0; i < operands->len; i++)
             words[i] = mem_strdup(operands->at[i]);

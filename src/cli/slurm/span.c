@@ -14,7 +14,7 @@
 #define SECOND_NS INT64_C(1000000000)
 #define DAYS_MAX INT64_C(3650)
 
-/* ---- lengths -------------------------------------------------------------------------------------------------------- */
+/* ---- durations -------------------------------------------------------------------------------------------------- */
 
 static void span_text(int64_t seconds, char ret[static SPAN_TEXT_MAX])
 {
@@ -40,7 +40,7 @@ static void span_text(int64_t seconds, char ret[static SPAN_TEXT_MAX])
         (void)snprintf(ret, SPAN_TEXT_MAX, "0s");
 }
 
-/* Digits up to something else; false: none, or too many. */
+/* Parses digits up to another character; false: none, or too many. */
 static bool number_next(const char **at, int64_t *ret)
 {
     char *end;
@@ -52,7 +52,7 @@ static bool number_next(const char **at, int64_t *ret)
     return true;
 }
 
-/* "D-HH[:MM[:SS]]", "HH:MM:SS", "MM:SS", "N". */
+/* Parses "D-HH[:MM[:SS]]", "HH:MM:SS", "MM:SS" or "N". */
 static bool clock_parse(const char *text, int64_t bare_s, int64_t *ret_s)
 {
     int64_t part[3] = {0}, days = 0;
@@ -92,9 +92,9 @@ int span_read(const char *text, int64_t bare_s, char ret[static SPAN_TEXT_MAX], 
     return 0;
 }
 
-/* ---- moments -------------------------------------------------------------------------------------------------------- */
+/* ---- times ------------------------------------------------------------------------------------------------------ */
 
-/* "now+2hours", "+90", "now": Slurm's words for units, and ours. `sign`: '+', or '-' for what is past. */
+/* Parses "now+2hours", "+90" or "now", with Slurm's and Berth's units. `sign`: '+', or '-' for past times. */
 static bool relative_parse(const char *text, char sign, int64_t *ret_s)
 {
     static const struct {
@@ -134,7 +134,7 @@ static bool relative_parse(const char *text, char sign, int64_t *ret_s)
     return true;
 }
 
-/* A time of day: the next one. */
+/* Parses a time of day, which means its next occurrence. */
 static bool day_parse(const char *text, struct tm *tm, bool *ret_next)
 {
     const char *end = NULL;
@@ -226,14 +226,14 @@ int moment_past_read(const char *text, int64_t now_ns, char ret[static SPAN_TEXT
     return 0;
 }
 
-/* ---- ranges --------------------------------------------------------------------------------------------------------- */
+/* ---- ranges ----------------------------------------------------------------------------------------------------- */
 
 struct range {
     int64_t from, to, step;
     size_t len; /* indices seen */
 };
 
-/* One index more: the distance must stay what it is. */
+/* Adds an index; the step must stay the same. */
 static bool index_add(struct range *r, int64_t index)
 {
     if (r->len == 0)

@@ -1,4 +1,4 @@
-/* span_test.c - lengths, moments and ranges as people write them. */
+/* span_test.c - durations, times and ranges in the forms of batch systems. */
 #include "cli/slurm/span.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static void lengths(void **state)
     static const struct {
         const char *text;
         int64_t bare_s;
-        const char *want; /* NULL: refused */
+        const char *want; /* NULL: rejected */
     } rows[] = {
         {"90",          1,  "1m30s" },
         {"90",          60, "1h30m" }, /* Slurm's minutes */
@@ -28,7 +28,7 @@ static void lengths(void **state)
         {"0-00:00:05",  1,  "5s"    },
         {"10:30",       60, "10m30s"},
         {"26:00:01",    60, "1d2h1s"},
-        {"250ms",       1,  "1s"    }, /* up, not away */
+        {"250ms",       1,  "1s"    }, /* rounded up */
         {"0",           1,  NULL    },
         {"",            1,  NULL    },
         {"-5",          1,  NULL    },
@@ -64,7 +64,7 @@ static void moments(void **state)
         {"now+90",                    "2026-03-10T14:01:30Z"},
         {"now+2days",                 "2026-03-12T14:00:00Z"},
         {"18:30",                     "2026-03-10T18:30:00Z"},
-        {"09:15:30",                  "2026-03-11T09:15:30Z"}, /* the next one */
+        {"09:15:30",                  "2026-03-11T09:15:30Z"}, /* the next occurrence */
         {"midnight",                  "2026-03-11T00:00:00Z"},
         {"noon",                      "2026-03-11T12:00:00Z"},
         {"today",                     "2026-03-10T00:00:00Z"},
@@ -98,7 +98,7 @@ static void moments(void **state)
 static void past_moments(void **state)
 {
     static const struct {
-        const char *text, *want; /* NULL: refused */
+        const char *text, *want; /* NULL: rejected */
     } rows[] = {
         {"-10m",                 "2026-03-10T18:36:40Z"},
         {"-90",                  "2026-03-10T18:45:10Z"},

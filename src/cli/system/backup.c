@@ -25,7 +25,7 @@ struct backup_values {
         OPTION_TEXT_ROW("key-file", 0, backup_values, source.key_file, "FILE",                                         \
                         "The key that seals it instead: 64 hexadecimal digits.")
 
-/* ---- backup --------------------------------------------------------------------------------------------------------- */
+/* ---- backup ----------------------------------------------------------------------------------------------------- */
 
 static const struct option backup_options[] = {
     OPTION_TEXT_ROW("data", 0, backup_values, data, "DIR",
@@ -52,7 +52,7 @@ static bool piece_take(void *ctx, const char *at, size_t len)
     return !r->failed;
 }
 
-/* The body of POST /v1/backup. The server is told the key, not the passphrase. */
+/* Writes the body of POST /v1/backup. The server gets the key, never the passphrase. */
 static void seal_text(const struct backup_values *v, const struct backup_key *key, struct str *to)
 {
     char hex[2 * BACKUP_KEY_LEN + 1];
@@ -108,7 +108,7 @@ static int backup_data(struct cli *cli, const struct backup_values *v, const str
 
     if (store_sqlite_open(v->data, &options, &store, &err) != 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
-    mode_t before = umask(077); /* it has everybody's secrets */
+    mode_t before = umask(077); /* the backup contains the secrets of all users */
     int rc = v->store_only ? store_backup(store, path, &err) : backup_write(store, v->data, &sealed, path, &err);
     umask(before);
     store_close(store);
@@ -156,14 +156,14 @@ const struct command backup_command = {
     .run = backup_run,
 };
 
-/* ---- restore -------------------------------------------------------------------------------------------------------- */
+/* ---- restore ---------------------------------------------------------------------------------------------------- */
 
 static const struct option restore_options[] = {
     OPTION_TEXT_ROW("data", 0, backup_values, data, "DIR", "The new daemon's folder, which is empty or not there."),
     SEAL_ROWS,
 };
 
-/* The store alone, as --store-only makes it: keys that lie in the folder stay. */
+/* Restores only the store (--store-only); keys in the folder are kept. */
 static int restore_store(struct cli *cli, const char *data, const char *path)
 {
     struct berth_err err;

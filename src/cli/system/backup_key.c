@@ -11,7 +11,7 @@
 #include "base/mem.h"
 
 struct phrase {
-    char text[BACKUP_PASSPHRASE_MAX + 2]; /* one more than may be, and a line's end */
+    char text[BACKUP_PASSPHRASE_MAX + 2]; /* one character over the limit, and a line end */
     size_t len;
 };
 
@@ -26,9 +26,9 @@ static void fd_cleanup(int *fd)
         (void)close(*fd);
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
-/* A secret that others may read is none. */
+/* Rejects a secret file that other users may read. */
 static int secret_open(const struct cli *cli, const char *path, int *ret_fd)
 {
     struct stat st;
@@ -49,7 +49,7 @@ static int secret_open(const struct cli *cli, const char *path, int *ret_fd)
     return rc;
 }
 
-/* All that is there, at most `max` bytes; -1: it cannot be read. */
+/* Reads to the end, at most `max` bytes; -1: read error. */
 static ssize_t all_read(int fd, char *to, size_t max)
 {
     size_t len = 0;
@@ -103,7 +103,7 @@ static int key_read(const struct cli *cli, const char *path, struct backup_key *
     return EXIT_OK;
 }
 
-/* ---- the terminal --------------------------------------------------------------------------------------------------- */
+/* ---- the terminal ----------------------------------------------------------------------------------------------- */
 
 static int phrase_ask(const struct cli *cli, const char *question, struct phrase *ret)
 {
@@ -142,7 +142,7 @@ static int phrase_get(const struct cli *cli, const struct backup_key_source *sou
     return rc;
 }
 
-/* ---- both ----------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------------------------- */
 
 static int source_check(const struct cli *cli, const struct backup_key_source *source)
 {

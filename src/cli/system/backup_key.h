@@ -1,6 +1,7 @@
-/* backup_key.h - the key of a sealed backup: from a key file, a file with a passphrase, or a passphrase asked for.
+/* backup_key.h - the key of a sealed backup: from a key file, a passphrase file, or a passphrase entered on the
+ * terminal.
  *
- * A passphrase is never an argument: others on the machine see those.
+ * A passphrase is never a command line argument, because other users of the machine can see those.
  */
 #pragma once
 
@@ -12,10 +13,10 @@ struct backup_key_source {
     const char *key_file;        /* NULL: not given */
 };
 
-/* Each returns an enum exit_code; what failed has been told. */
+/* These functions return an enum exit_code and print errors. */
 
-/* For a new backup; asks twice where neither file is given and somebody is at the terminal. */
+/* Makes the key of a new backup. Without files it asks for a passphrase twice on the terminal. */
 int backup_key_choose(const struct cli *cli, const struct backup_key_source *source, struct backup_key *ret);
-/* For a backup of this kind; `key` is as backup_look left it. */
+/* Finds the key of a backup of this kind; backup_look has filled `key`. */
 int backup_key_find(const struct cli *cli, const struct backup_key_source *source, enum backup_kind kind,
                     struct backup_key *key);

@@ -32,7 +32,7 @@ static char **context_field(const struct context *c, size_t key)
     return (char **)((char *)c + context_keys[key].at);
 }
 
-/* A variable that is empty counts as not set. */
+/* Returns a variable; NULL if it is empty or not set. */
 static const char *variable(const char *name)
 {
     const char *value = getenv(name);
@@ -118,7 +118,7 @@ void contexts_remove(struct contexts *c, const char *name)
     c->len--;
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------------------ */
+/* ---- the file --------------------------------------------------------------------------------------------------- */
 
 static int context_key_set(struct context *c, const char *key, const json_t *value, struct berth_err *err)
 {
@@ -222,7 +222,7 @@ static json_t *contexts_tree(const struct contexts *c)
     return doc;
 }
 
-/* The folders above the file. */
+/* Creates the folders above the file. */
 static int folders_make(const char *path, struct berth_err *err)
 {
     CLEANUP(mem) char *folder = mem_strdup(path);
@@ -236,7 +236,7 @@ static int folders_make(const char *path, struct berth_err *err)
     return 0;
 }
 
-/* Writes beside the file and renames, so that a reader sees the old or the new whole. */
+/* Writes a temporary file and renames it, so that a reader sees either the old or the new file. */
 static int file_replace(const char *path, const struct str *text, struct berth_err *err)
 {
     CLEANUP(str) struct str beside = {0};
@@ -272,9 +272,9 @@ int contexts_write(const char *path, const struct contexts *contexts, struct ber
     return file_replace(path, &text, err);
 }
 
-/* ---- the choice ---------------------------------------------------------------------------------------------------- */
+/* ---- choosing the connection ------------------------------------------------------------------------------------ */
 
-/* A token goes into a header: one word of visible ASCII. */
+/* Returns whether a token can be sent in a header: one word of visible ASCII. */
 static bool token_valid(const char *text)
 {
     const char *p = text;
@@ -329,7 +329,7 @@ static int context_pick(const struct connect_values *values, const struct contex
     return err_set(err, ENOENT, "no context '%s'; 'berth context ls' lists those there are", name);
 }
 
-/* Are these the same server, written with or without a slash at the end? */
+/* Returns whether both URLs name the same server, with or without a trailing slash. */
 static bool same_server(const char *a, const char *b)
 {
     size_t a_len = strlen(a), b_len = strlen(b);
@@ -359,7 +359,7 @@ int connection_choose(const struct connect_values *values, const struct context_
     if (!c.server)
         c.server = SERVER_DEFAULT;
     if (context && !same_server(c.server, context->server ? context->server : SERVER_DEFAULT))
-        context = NULL; /* its secrets are another server's */
+        context = NULL; /* the context's secrets are for another server */
     c.context = context ? context->name : NULL;
     c.ca = first_of(values->ca, context ? context->ca : NULL, NULL);
     c.pin = first_of(values->pin, context ? context->pin : NULL, NULL);

@@ -1,4 +1,4 @@
-/* context_test.c - which server and which token: the nearest wins, and a token never goes to another server. */
+/* context_test.c - the choice of server and token: precedence, and tokens that are never sent to another server. */
 #include "cli/system/context.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #include "base/mem.h"
 
-/* A folder of its own for each test. */
+/* A separate folder for each test. */
 struct place {
     char folder[64], config[128], token[128];
 };
@@ -44,7 +44,7 @@ static int teardown(void **state)
     rmdir(path);
     snprintf(path, sizeof path, "%s/deep", p->folder);
     rmdir(path);
-    int rc = rmdir(p->folder); /* fails where something is left over */
+    int rc = rmdir(p->folder); /* fails if a file is left over */
     mem_free(p);
     return rc;
 }
@@ -157,7 +157,7 @@ static void token_files(void **state)
 {
     struct place *p = *state;
     static const struct {
-        const char *text, *token; /* token NULL: refused */
+        const char *text, *token; /* token NULL: rejected */
         mode_t mode;
         bool exposed;
     } rows[] = {
@@ -201,7 +201,7 @@ static void the_file_is_written_and_read(void **state)
     struct berth_err err;
     struct stat st;
 
-    assert_int_equal(contexts_read(p->config, &again, &err), 0); /* not there yet */
+    assert_int_equal(contexts_read(p->config, &again, &err), 0); /* does not exist yet */
     assert_int_equal(again.len, 0);
     contexts_make(&contexts);
     assert_int_equal(contexts_write(p->config, &contexts, &err), 0);
@@ -216,7 +216,7 @@ static void the_file_is_written_and_read(void **state)
     assert_string_equal(again.at[1].ca, "/lab.pem");
     contexts_remove(&again, "home");
     contexts_remove(&again, "nothing");
-    assert_int_equal(contexts_write(p->config, &again, &err), 0); /* over the first */
+    assert_int_equal(contexts_write(p->config, &again, &err), 0); /* replaces the first file */
     contexts_done(&again);
     assert_int_equal(contexts_read(p->config, &again, &err), 0);
     assert_int_equal(again.len, 1);

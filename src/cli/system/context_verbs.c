@@ -1,4 +1,4 @@
-/* context_verbs.c - `berth context ls|use|add|rm|show`: the file of servers this program knows. */
+/* context_verbs.c - `berth context ls|use|add|rm|show`: edits the file of known servers. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -54,20 +54,20 @@ static int context_missing(const struct cli *cli, const struct book *b, const ch
     return cli_fail(cli, EXIT_NOT_FOUND, "no context '%s'; 'berth context ls' lists those there are", name);
 }
 
-/* The name that counts without an option. */
+/* Returns the name of the context that is used without an option. */
 static const char *current_of(const struct book *b)
 {
     return b->env.context ? b->env.context : b->contexts.current;
 }
 
-/* A token never leaves the file for a screen. */
+/* Never contains the token itself. */
 static json_t *context_json(const struct context *c, bool current)
 {
     return json_pack("{s:s, s:b, s:s?, s:s?, s:s?, s:s?, s:b}", "name", c->name, "current", (int)current, "server",
                      c->server, "token_file", c->token_file, "ca", c->ca, "pin", c->pin, "token", c->token != NULL);
 }
 
-/* ---- ls and show ---------------------------------------------------------------------------------------------------- */
+/* ---- ls and show ------------------------------------------------------------------------------------------------ */
 
 static void contexts_table(const struct cli *cli, const struct book *b)
 {
@@ -161,7 +161,7 @@ const struct command context_show_command = {
     .run = show_run,
 };
 
-/* ---- use and rm ----------------------------------------------------------------------------------------------------- */
+/* ---- use and rm ------------------------------------------------------------------------------------------------- */
 
 static int use_run(struct cli *cli, const void *values, const struct operands *operands)
 {
@@ -225,7 +225,7 @@ const struct command context_rm_command = {
     .run = rm_run,
 };
 
-/* ---- add ------------------------------------------------------------------------------------------------------------ */
+/* ---- add -------------------------------------------------------------------------------------------------------- */
 
 struct add_values {
     bool keep_token, no_use;
@@ -237,7 +237,7 @@ static const struct option add_options[] = {
     OPTION_FLAG_ROW("no-use", 0, add_values, no_use, "Do not make it the current one."),
 };
 
-/* A path that means the same from every folder. */
+/* Returns the absolute path. */
 static char *absolute(const char *path)
 {
     char *real = path ? realpath(path, NULL) : NULL;
@@ -247,7 +247,7 @@ static char *absolute(const char *path)
     return copy;
 }
 
-/* Would a token travel in the clear? */
+/* Returns whether a token would be sent unencrypted to another machine. */
 static bool in_the_clear(const char *server)
 {
     static const char *const local[] = {"127.", "localhost", "[::1]"};

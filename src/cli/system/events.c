@@ -1,4 +1,4 @@
-/* events.c - `berth events` and `berth audit`: what happened, and who did it. */
+/* events.c - `berth events` and `berth audit`: prints recent events, and who made which request. */
 #include "cli/system/events.h"
 
 #include <string.h>
@@ -80,7 +80,7 @@ int events_of(struct api *a, const char *id, uint64_t limit)
     return EXIT_OK;
 }
 
-/* ---- berth events --------------------------------------------------------------------------------------------------- */
+/* ---- berth events ----------------------------------------------------------------------------------------------- */
 
 struct events_values {
     unsigned form;
@@ -130,7 +130,7 @@ const struct command events_command = {
     .run = events_run,
 };
 
-/* ---- berth audit ---------------------------------------------------------------------------------------------------- */
+/* ---- berth audit ------------------------------------------------------------------------------------------------ */
 
 struct audit_values {
     unsigned form;

@@ -1,4 +1,4 @@
-/* schedule.c - `berth schedule`: a plan now, instead of when the daemon would make one. */
+/* schedule.c - `berth schedule`: makes a plan now, instead of at the daemon's next planning cycle. */
 #include "base/mem.h"
 #include "cli/lib/api.h"
 #include "cli/lib/command.h"

@@ -1,4 +1,4 @@
-/* status.c - `berth status`: the cluster on one screen. */
+/* status.c - `berth status`: prints an overview of the cluster. */
 #include <math.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ static const char *const work_kinds[] = {"apps", "jobs", "vms"};
 enum { WORK_KINDS = sizeof work_kinds / sizeof work_kinds[0] };
 
 struct overview {
-    json_t *nodes; /* NULL: not to be seen */
-    json_t *use;   /* GET /v1/use: of all work, whoever owns it; NULL: not to be seen */
+    json_t *nodes; /* NULL: no permission */
+    json_t *use;   /* GET /v1/use: usage of all work of all users; NULL: no permission */
     json_t *alarms;
     json_t *work[WORK_KINDS];
 };
@@ -34,7 +34,7 @@ static void overview_cleanup(struct overview *o)
         json_decref(o->work[i]);
 }
 
-/* A daemon of an earlier version has none. */
+/* Older daemons have no alarms. */
 static void alarms_get(struct api *a, struct overview *o)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
@@ -44,7 +44,7 @@ static void alarms_get(struct api *a, struct overview *o)
         o->alarms = json_incref(json_object_get(answer.body, "items"));
 }
 
-/* Who may not see the nodes still sees the own work. */
+/* A user without permission to read nodes still sees their own work. */
 static int overview_get(struct api *a, struct overview *o)
 {
     CLEANUP(api_answer) struct api_answer answer = {0};
@@ -69,7 +69,7 @@ static int overview_get(struct api *a, struct overview *o)
     return rc;
 }
 
-/* {state: count}, states in the order they are met. A new reference. */
+/* Returns {state: count}, with states in order of first occurrence, as a new reference. */
 static json_t *states_count(const json_t *items)
 {
     json_t *counts = json_object();
@@ -85,7 +85,7 @@ static json_t *states_count(const json_t *items)
     return counts;
 }
 
-/* ---- capacity ------------------------------------------------------------------------------------------------------- */
+/* ---- capacity --------------------------------------------------------------------------------------------------- */
 
 static int64_t amount_of(const json_t *object, const char *path, const char *resource)
 {
@@ -95,7 +95,7 @@ static int64_t amount_of(const json_t *object, const char *path, const char *res
     return value && quantity_parse(resource, value, &amount, NULL) == 0 ? amount : 0;
 }
 
-/* In thousandths: a share counts as what it is. */
+/* In thousandths of a GPU, so that shared GPUs count with their share. */
 static int64_t gpus_of(const json_t *object, const char *key)
 {
     const json_t *gpus = json_object_get(object, key);
@@ -123,7 +123,7 @@ struct usage {
     double used, total;
 };
 
-/* Of all work, also of what the caller may not see: an amount, no names. */
+/* Adds up the usage of all work, including work that the caller may not see; amounts reveal no names. */
 static void usage_add(const struct overview *o, const char *resource, struct usage *ret)
 {
     bool gpu = strcmp(resource, "gpu") == 0;
@@ -163,7 +163,7 @@ static void usage_print(const struct cli *cli, const char *resource, const struc
             total.text);
 }
 
-/* ---- text ----------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------- */
 
 static void heading(const struct cli *cli, const char *text)
 {
@@ -188,7 +188,7 @@ static void states_print(const struct cli *cli, const char *what, const json_t *
     fputc('\n', cli->out);
 }
 
-/* As the planner counts them (core/plan/plan.c): with so many gone at once it replaces nothing. */
+/* Uses the planner's rule (core/plan/plan.c): when so many nodes are lost at once, the planner replaces nothing. */
 static bool alarming(const struct overview *o, size_t *ret_lost)
 {
     CLEANUP(json) json_t *counts = states_count(o->nodes);
@@ -292,7 +292,7 @@ static void print(const struct api *a, const struct overview *o)
     pending_print(cli, o);
 }
 
-/* The same numbers for programs. A new reference. */
+/* Returns the same numbers as JSON, a new reference. */
 static json_t *overview_json(const struct overview *o)
 {
     static const char *const resources[] = {"cpu", "memory", "gpu"};

@@ -9,7 +9,7 @@
 #include "cli/show/object.h"
 #include "wire/text/document.h"
 
-/* ---- settings ------------------------------------------------------------------------------------------------------- */
+/* ---- settings --------------------------------------------------------------------------------------------------- */
 
 struct settings_values {
     unsigned form;
@@ -66,7 +66,7 @@ const struct command system_settings_command = {
     .run = settings_run,
 };
 
-/* ---- services ------------------------------------------------------------------------------------------------------- */
+/* ---- services --------------------------------------------------------------------------------------------------- */
 
 static void services_table(const struct cli *cli, const json_t *items)
 {
@@ -132,7 +132,7 @@ const struct command system_services_command = {
     .run = services_run,
 };
 
-/* ---- settings of one service ---------------------------------------------------------------------------------------- */
+/* ---- settings of one service ------------------------------------------------------------------------------------ */
 
 static int configure_run(struct cli *cli, const void *values, const struct operands *operands)
 {
@@ -180,7 +180,7 @@ const struct command system_configure_command = {
     .run = configure_run,
 };
 
-/* ---- verbs ---------------------------------------------------------------------------------------------------------- */
+/* ---- verbs ------------------------------------------------------------------------------------------------------ */
 
 struct service_verb {
     const char *verb, *done;

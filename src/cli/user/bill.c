@@ -1,4 +1,4 @@
-/* bill.c - `berth bill`: what was used, in money, by a file of prices. */
+/* bill.c - `berth bill`: usage converted to money by a file of prices. */
 #include <errno.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static const struct option bill_options[] = {
 
 struct asking {
     struct api *api;
-    int code; /* of what failed and was told; EXIT_OK: nothing */
+    int code; /* exit code of an error already printed; EXIT_OK: none */
 };
 
 static int get(void *ctx, const char *path, json_t **ret, struct berth_err *err)

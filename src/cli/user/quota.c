@@ -1,4 +1,4 @@
-/* quota.c - `berth quota show|set`: what a user, a group or a queue may have, and what of it is in use. */
+/* quota.c - `berth quota show|set`: the quotas of users, groups and queues, and their usage. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -13,7 +13,7 @@ static bool has_quota(const struct collection *c)
     return strcmp(c->kind, "user") == 0 || strcmp(c->kind, "group") == 0 || strcmp(c->kind, "queue") == 0;
 }
 
-/* KIND/ID, of those that have quotas; a name alone is a user's. */
+/* Parses KIND/ID for kinds that have quotas; a plain name is a user. */
 static int target_parse(const struct cli *cli, const char *word, struct target *ret)
 {
     const char *slash = strchr(word, '/');
@@ -26,7 +26,7 @@ static int target_parse(const struct cli *cli, const char *word, struct target *
     return EXIT_OK;
 }
 
-/* ---- show ----------------------------------------------------------------------------------------------------------- */
+/* ---- show ------------------------------------------------------------------------------------------------------- */
 
 enum { OF, RESOURCE, HELD, ASKED, LIMIT, GUARANTEED, ADMITTED, HOURS, COLUMNS_LEN };
 
@@ -58,7 +58,7 @@ static void rows_add(struct table *t, const struct target *target, const json_t 
     }
 }
 
-/* One's own, and one's group's. */
+/* Finds the quotas of the calling user and their group. */
 static int own(struct api *a, json_t **ret_who, struct target ret[static 2], size_t *ret_len)
 {
     int rc = api_get(a, "/v1/whoami", ret_who);
@@ -144,7 +144,7 @@ const struct command quota_show_command = {
     .run = show_run,
 };
 
-/* ---- set ------------------------------------------------------------------------------------------------------------ */
+/* ---- set -------------------------------------------------------------------------------------------------------- */
 
 /* RESOURCE=AMOUNT is short for limits.RESOURCE=AMOUNT. */
 static int pair_add(const struct cli *cli, const char *word, json_t *quota)

@@ -1,4 +1,4 @@
-/* token.c - `berth token add`; the rest of the family is in delete.c and get.c. */
+/* token.c - `berth token add`; the other token verbs are in cli/show: delete.c and get.c. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -43,7 +43,7 @@ static json_t *wish(const struct add_values *v)
     return body;
 }
 
-/* The text is on standard output alone, so that `berth token add > file` is enough. */
+/* Writes only the token to standard output, so that `berth token add > file` works. */
 static int token_give(const struct cli *cli, const struct add_values *v, const json_t *answer, struct save *save)
 {
     const char *text = json_string_value(json_object_get(answer, "token"));

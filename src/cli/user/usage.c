@@ -1,4 +1,4 @@
-/* usage.c - `berth usage`: who used how much. */
+/* usage.c - `berth usage`: prints resource usage by user, group or queue. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -81,7 +81,7 @@ static void print(const struct cli *cli, const json_t *answer)
     table_done(&t);
 }
 
-/* "2026-03" is from its first moment to the next month's. */
+/* Converts "2026-03" to the range from its first moment to the start of the next month. */
 static int month_query(const struct cli *cli, const char *month, struct str *path)
 {
     int year = 0, number = 0;
@@ -95,7 +95,7 @@ static int month_query(const struct cli *cli, const char *month, struct str *pat
     return EXIT_OK;
 }
 
-/* A moment, or how long ago. */
+/* Converts a time, or a duration before now. */
 static int when_query(const struct cli *cli, const char *name, const char *text, struct str *path)
 {
     char moment[SPAN_TEXT_MAX];

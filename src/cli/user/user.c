@@ -1,5 +1,6 @@
-/* user.c - `berth user add|export|import` and `berth group add`; the rest of the families is in actions.c, delete.c and
- * get.c. */
+/* user.c - `berth user add|export|import` and `berth group add`; the other verbs are in cli/show: actions.c, delete.c
+ * and get.c.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "cli/show/object.h"
 #include "wire/text/document.h"
 
-/* ---- add ------------------------------------------------------------------------------------------------------------ */
+/* ---- add -------------------------------------------------------------------------------------------------------- */
 
 struct add_values {
     const char *group, *role, *display;
@@ -90,7 +91,7 @@ const struct command group_add_command = {
     .run = add_run,
 };
 
-/* ---- export --------------------------------------------------------------------------------------------------------- */
+/* ---- export ----------------------------------------------------------------------------------------------------- */
 
 struct export_values {
     const char *to;
@@ -148,7 +149,7 @@ const struct command user_export_command = {
     .run = export_run,
 };
 
-/* ---- import --------------------------------------------------------------------------------------------------------- */
+/* ---- import ----------------------------------------------------------------------------------------------------- */
 
 struct import_values {
     const char *as, *group, *role;

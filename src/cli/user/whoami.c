@@ -1,4 +1,4 @@
-/* whoami.c - `berth whoami`: which server, as whom, and what that allows. */
+/* whoami.c - `berth whoami`: prints the server, the user, and the user's permissions. */
 #include <string.h>
 
 #include "base/mem.h"

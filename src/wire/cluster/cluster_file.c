@@ -1,4 +1,4 @@
-/* cluster_file.c - the lists of a cluster file, entry by entry, into a cluster. */
+/* cluster_file.c - reads the lists of a cluster file, entry by entry, into a cluster. */
 #include "wire/cluster/cluster_file.h"
 
 #include <errno.h>
@@ -16,22 +16,22 @@ enum { SCRATCH_MAX = 4 * 1024 * 1024, PROGRESS_EVERY = 1024 };
 struct load {
     struct cluster_file *file;
     struct reader reader;
-    struct arena scratch; /* what the entry at hand was read into */
+    struct arena scratch; /* memory of the current entry */
     struct berth_err *err;
     cluster_file_progress *progress;
     void *progress_ctx;
     size_t done, total, nodes, workloads;
-    /* Names seen in the list at hand, and the entry each stood in. */
+    /* Names seen in the current list, and the index of the entry of each. */
     struct intern names;
     VEC(size_t) entries;
 };
 
-/* One list of the file: reads and puts an entry. */
+/* One list of the file, with the function that reads and adds an entry. */
 struct section {
     const char *name;
     const char *id_key;
     int (*put)(struct load *l, const struct section *s, size_t i, const json_t *value);
-    size_t at; /* of the list in struct top */
+    size_t at; /* offset of the list in struct top */
 };
 
 /* ---- the whole file ---------------------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static KEY_TABLE(top_keys, "the file", top_rows);
 
 /* ---- entries ----------------------------------------------------------------------------------------------------- */
 
-/* Says in which entry reading failed: `nodes[3] "web": ...`. */
+/* Prepends the entry with the error: `nodes[3] "web": ...`. */
 static int in_entry(struct load *l, const struct section *s, size_t i, const json_t *value, int rc)
 {
     const json_t *id = json_object_get(value, s->id_key);
@@ -75,7 +75,8 @@ static int in_entry(struct load *l, const struct section *s, size_t i, const jso
     return rc;
 }
 
-/* Refuses a name that an earlier entry of the list has: in the model the later one would silently replace it. */
+/* Rejects a name that an earlier entry of the list has, because in the model the later entry would silently replace the
+ * earlier one. */
 static int name_once(struct load *l, const struct section *s, size_t i, const char *name)
 {
     sym known = intern_find(&l->names, name);
@@ -117,7 +118,7 @@ static int volume_put(struct load *l, const struct section *s, size_t i, const j
     return rc < 0 ? rc : berth_volume_put(l->file->cluster, &volume, l->err);
 }
 
-/* How many objects an entry makes; 0 with *rc set when that is too many. */
+/* Returns the number of objects of an entry; 0 with *rc set if there are too many. */
 static uint32_t copies(struct load *l, const struct section *s, size_t i, uint32_t count, size_t max, size_t *made,
                        int *rc)
 {
@@ -195,7 +196,7 @@ static int fact_put(struct load *l, const struct section *s, size_t i, const jso
     return rc < 0 ? in_entry(l, s, i, value, rc) : 0;
 }
 
-/* Profiles outlive the document. */
+/* The strings are copied, because profiles outlive the document. */
 static int profile_put(struct load *l, const struct section *s, size_t i, const json_t *value)
 {
     struct reader r;
@@ -211,7 +212,7 @@ static int profile_put(struct load *l, const struct section *s, size_t i, const 
     return rc;
 }
 
-/* In this order: each may refer to those before it. */
+/* Each list may refer to the lists before it. */
 #define AT(field) offsetof(struct top, field)
 static const struct section sections[] = {
     {"profiles",  "name", profile_put,  AT(profiles) },
@@ -244,7 +245,7 @@ static int section_read(struct load *l, const struct section *s, const json_t *l
     return rc;
 }
 
-/* Objects that will be put, for the progress bar. */
+/* Counts the objects of a list, for the progress bar. */
 static size_t objects_of(const json_t *list)
 {
     size_t total = 0;

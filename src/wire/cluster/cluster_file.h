@@ -1,8 +1,8 @@
-/* cluster_file.h - a file that describes a whole cluster becomes a cluster.
+/* cluster_file.h - parses a file that describes a whole cluster.
  *
- * The format is described in docs/cluster-file.md; its keys stand in one table per object (node_json.c, shape_json.c,
- * workload_json.c, ...), from which unknown keys are refused and the reference is printed. What a value may be is
- * decided by the model (berth_node_put and its kin); here is only how it is spelled.
+ * docs/cluster-file.md describes the format. Its keys are in one table per object (node_json.c, shape_json.c,
+ * workload_json.c, ...); the tables reject unknown keys and print the reference. The model decides which values are
+ * valid (berth_node_put and similar functions); this module only parses them.
  *
  * To add a key: a row in the table of its object, and a line in docs/cluster-file.md.
  */
@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "berth.h"
 
-/* `count` could make a small file a huge cluster. */
+/* Limits, because `count` could turn a small file into a huge cluster. */
 enum {
     CLUSTER_FILE_VERSION = 1,
     CLUSTER_FILE_NODES_MAX = 1024 * 1024,
@@ -27,12 +27,12 @@ struct cluster_file {
     struct berth_cluster *cluster;
     int64_t now_ns;
     uint64_t seed;
-    const struct berth_profile *profiles; /* defined in the file; NULL: none */
+    const struct berth_profile *profiles; /* the file's profiles; NULL: none */
     size_t profiles_len;
-    struct arena arena; /* what the profiles point into */
+    struct arena arena; /* owns the strings of the profiles */
 };
 
-/* Told now and then how many objects are in the cluster, of how many. */
+/* Called from time to time with the number of objects read so far and in all. */
 typedef void cluster_file_progress(void *ctx, size_t done, size_t total);
 
 /* Path "-" is standard input. progress may be NULL. On failure *ret is untouched and err names the object and the key:
@@ -41,11 +41,11 @@ int cluster_file_read(const char *path, cluster_file_progress *progress, void *c
                       struct berth_err *err);
 int cluster_file_parse(const json_t *doc, cluster_file_progress *progress, void *ctx, struct cluster_file *ret,
                        struct berth_err *err);
-/* Frees the cluster too; take it out first to keep it. A zeroed struct is fine. */
+/* Frees the cluster too, unless the caller has set it to NULL. Accepts a zeroed struct. */
 void cluster_file_done(struct cluster_file *f);
 
-/* A profile by name: the file's own first, then those built in; NULL: none. */
+/* Finds a profile by name, first in the file, then among the built-in ones; NULL: none. */
 const struct berth_profile *cluster_file_profile(const struct cluster_file *f, const char *name);
 
-/* Writes every object with its keys as Markdown tables. */
+/* Prints every object with its keys as Markdown tables. */
 void cluster_file_keys_print(FILE *to);

@@ -1,5 +1,6 @@
-/* cluster_file_fuzz.c - any file gives a cluster that can be planned and a plan that can be written, or an error that
- * says something. */
+/* cluster_file_fuzz.c - any file gives a cluster that can be planned and a plan that can be written, or an error
+ * message.
+ */
 #include "wire/cluster/cluster_file.h"
 
 #include <assert.h>
@@ -11,7 +12,7 @@
 
 enum { MANY = 20, VALUES_MAX = 5000 };
 
-/* Values, each alias counted as what it stands for; stops beyond the limit. */
+/* Counts values; an alias counts as all values that it repeats. Stops beyond the limit. */
 static size_t values_of(const json_t *value, size_t seen)
 {
     const char *key;
@@ -24,7 +25,7 @@ static size_t values_of(const json_t *value, size_t seen)
     return seen;
 }
 
-/* A few bytes may ask for millions; that is valid, only slow. */
+/* Reduces large counts, which are valid but too slow to fuzz. */
 static void numbers_shrink(json_t *value)
 {
     static const char *const keys[] = {"count", "replicas", "ordinal"};
@@ -69,7 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_t *shared = NULL;
     if (document_parse((const char *)data, size, "fuzz", &shared, NULL) < 0)
         return 0;
-    json_t *doc = values_of(shared, 0) <= VALUES_MAX ? json_deep_copy(shared) : NULL; /* what aliases share is copied */
+    /* numbers_shrink changes values, so shared ones are copied */
+    json_t *doc = values_of(shared, 0) <= VALUES_MAX ? json_deep_copy(shared) : NULL;
     json_decref(shared);
     if (!doc)
         return 0;

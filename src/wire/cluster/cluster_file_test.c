@@ -1,4 +1,5 @@
-/* cluster_file_test.c - whole files: what is wrong is named, what is right becomes a cluster, the reference is true. */
+/* cluster_file_test.c - whole files: errors name their place, valid files become clusters, the reference is complete.
+ */
 #include "wire/cluster/cluster_file.h"
 
 #include <errno.h>
@@ -207,7 +208,7 @@ static void json_and_yaml_make_the_same_cluster(void **state)
         assert_int_equal(f.now_ns, 5000000000);
         assert_int_equal(f.seed, 9);
         struct berth_plan_stats stats = planned(&f);
-        assert_int_equal(stats.placed, 5); /* six cores, one taken, eight pods of one core */
+        assert_int_equal(stats.placed, 5); /* six cores, one used, eight pods of one core */
         assert_int_equal(stats.unplaced, 2);
         cluster_file_done(&f);
     }
@@ -222,7 +223,7 @@ static void a_gang_of_one_workload_is_named_by_its_id(void **state)
               "workloads: [{id: g, count: 2, kind: job, replicas: 2, gang: true, requests: {cpu: 1}}]\n",
               &f, &err) < 0)
         fail_msg("%s", err.text);
-    /* Two gangs of two on three nodes: were they one gang, none could start. */
+    /* Two gangs of two on three nodes: as a single gang none could start. */
     assert_int_equal(planned(&f).placed, 2);
     cluster_file_done(&f);
 }
@@ -277,7 +278,7 @@ static void progress_reaches_the_end(void **state)
     assert_int_equal(cluster_file_parse(doc, note, &last, &f, NULL), 0);
     assert_int_equal(last, 5003);
     cluster_file_done(&f);
-    cluster_file_done(&f); /* a second time does no harm */
+    cluster_file_done(&f); /* a second call has no effect */
 }
 
 /* ---- the repository's own files ---------------------------------------------------------------------------------- */
@@ -324,7 +325,7 @@ static char *file_text(const char *path)
     return str_take(&s);
 }
 
-/* Every row of every table stands in the reference, word for word. */
+/* Every row of every table is in the reference, word for word. */
 static void the_reference_is_complete(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* cluster_nodes.c - the nodes of a cluster file, entry by entry. */
+/* cluster_nodes.c - reads the nodes of a cluster file, entry by entry. */
 #include "wire/cluster/cluster_nodes.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@ static size_t nodes_of(const struct node_entry *entry)
     return entry->count == NO_COUNT ? 1 : entry->count;
 }
 
-/* The file was read before, so that entries are as they must be and not too many. */
+/* The file was validated before, so entries are valid and within the limits. */
 static int take(const json_t *list, struct cluster_nodes *n, struct berth_err *err)
 {
     struct reader r;

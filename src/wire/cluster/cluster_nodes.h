@@ -1,6 +1,6 @@
-/* cluster_nodes.h - the nodes and profiles of a cluster file as descriptions, for those who make clusters of their own of them.
+/* cluster_nodes.h - reads only the nodes and profiles of a cluster file, for simulations that build their own clusters.
  *
- * The whole file is checked as for a cluster (cluster_file.h); what else it holds is not used.
+ * The whole file is validated as by cluster_file.h; its other objects are ignored.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "berth.h"
 
 struct cluster_nodes {
-    struct arena arena; /* all that is pointed to */
+    struct arena arena; /* owns everything below */
     struct berth_node *nodes;
     size_t nodes_len;
     const struct berth_profile *profiles;

@@ -153,7 +153,7 @@ int instance_entry_finish(struct reader *r, const json_t *value, struct instance
 int instance_entry_read(struct reader *r, const json_t *value, struct berth_instance *ret)
 {
     struct instance_entry entry = {.instance.state = BERTH_RUNNING, .ready = -1};
-    r->labels_len = 0; /* not known: its shape names what it selects */
+    r->labels_len = 0; /* not known: the shape names its own selectors */
     int rc = table_read(r, value, &instance_keys, &entry);
     if (rc == 0)
         rc = instance_entry_finish(r, value, &entry);

@@ -7,7 +7,7 @@
 
 #include "wire/doc/objects.h"
 
-enum { PREFER_WEIGHT = 1 }; /* of a preference that names none */
+enum { PREFER_WEIGHT = 1 }; /* of a preference without a weight */
 
 /* ---- conditions -------------------------------------------------------------------------------------------------- */
 
@@ -31,11 +31,11 @@ static const struct key expression_rows[] = {
 #undef AT
 KEY_TABLE(expression_keys, "expression", expression_rows);
 
-/* What is said of one label, beside plain values. */
+/* The conditions on one label. */
 struct condition {
     const char *const *in, *const *not_in, *const *gt, *const *lt;
     size_t in_len, not_in_len, gt_len, lt_len;
-    int exists; /* -1: nothing said */
+    int exists; /* -1: not given */
 };
 
 #define LIST(field) .at = offsetof(struct condition, field), .len_at = offsetof(struct condition, field##_len)
@@ -51,7 +51,7 @@ static const struct key condition_rows[] = {
 KEY_TABLE(condition_keys, "condition", condition_rows);
 enum { CONDITION_EXPRS_MAX = sizeof condition_rows / sizeof *condition_rows };
 
-/* Appends what is said of one label to exprs, which has room. */
+/* Appends the conditions on one label to exprs, which has room. */
 static int condition_read(struct reader *r, const char *name, const json_t *value, struct berth_expr *exprs,
                           size_t *len)
 {
@@ -83,7 +83,7 @@ static int expression_finish(struct reader *r, void *item)
     return e->key ? 0 : missing(r, "key");
 }
 
-/* All conditions of a term; the weight is left alone. */
+/* Reads all conditions of a term; does not change the weight. */
 static int term_read(struct reader *r, const json_t *value, struct berth_term *term)
 {
     static const struct object_kind expression_kind = {
@@ -117,7 +117,7 @@ int select_read(struct reader *r, const struct key *key, const json_t *value, vo
     return term_read(r, value, key_field(key, object));
 }
 
-/* {any: [condition, ...]}: a label called "any" has plain values, never conditions. */
+/* Returns the list of {any: [condition, ...]}. A label named "any" has plain values, never conditions. */
 static const json_t *alternatives(const json_t *value)
 {
     const json_t *any = json_object_get(value, "any"), *first = json_array_get(any, 0);
@@ -158,7 +158,7 @@ int prefer_read(struct reader *r, const struct key *key, const json_t *value, vo
     static const struct object_kind kind = {
         .table = &preference_keys, .size = sizeof(struct berth_term), .initial = &initial, .finish = preference_finish};
     const json_t *select = json_object_get(value, "select");
-    if (json_is_object(value) && !json_is_object(select) && !json_is_array(select)) { /* conditions alone */
+    if (json_is_object(value) && !json_is_object(select) && !json_is_array(select)) { /* conditions without a weight */
         struct berth_term *term = ARENA_NEW(r->arena, struct berth_term);
         *term = initial;
         int rc = term_read(r, value, term);
@@ -181,7 +181,7 @@ static const struct word effect_words[] = {
 };
 static const char effect_form[] = "`NoSchedule`, `PreferNoSchedule` or `NoExecute`";
 
-/* key[=value][:Effect] */
+/* Parses key[=value][:Effect]. */
 static int short_read(struct reader *r, const json_t *value, const char *what, const char **key, const char **tail,
                       enum berth_effect *effect)
 {

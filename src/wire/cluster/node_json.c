@@ -10,7 +10,7 @@
 
 struct gpu_entry {
     struct berth_gpu gpu;
-    const char *uuid; /* for agents; the model does without */
+    const char *uuid; /* for agents; the model ignores it */
     uint32_t count;
 };
 
@@ -35,7 +35,7 @@ struct gpu_list {
     size_t len;
 };
 
-/* One device under two numbers would be held twice. */
+/* Rejects a duplicate uuid: the same device would be allocated twice. */
 static int uuid_check(struct reader *r, const struct gpu_entry *entries, size_t i)
 {
     char shown[QUOTE_MAX];

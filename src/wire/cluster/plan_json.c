@@ -1,4 +1,4 @@
-/* plan_json.c - a plan written as JSON, piece by piece. */
+/* plan_json.c - prints a plan as JSON, piece by piece. */
 #include "wire/cluster/plan_json.h"
 
 #include <errno.h>
@@ -20,11 +20,12 @@ static void flush(struct writer *w, size_t above)
 {
     if (w->text.len <= above)
         return;
-    (void)fwrite(str_text(&w->text), 1, w->text.len, w->to); /* errors stay in the stream and are looked at last */
+    /* the stream remembers errors; they are checked at the end */
+    (void)fwrite(str_text(&w->text), 1, w->text.len, w->to);
     str_clear(&w->text);
 }
 
-/* "key":, after the comma that its place asks for. */
+/* Writes "key":, after a comma unless it is the first member. */
 static void member(struct str *s, const char *key, bool first)
 {
     str_addf(s, "%s\"%s\":", first ? "" : ",", key);
@@ -42,7 +43,7 @@ static void member_u64(struct str *s, const char *key, uint64_t value)
     str_addf(s, "%" PRIu64, value);
 }
 
-/* WORKLOAD/ORDINAL; digits need no escape, so the number goes before the closing quote. */
+/* Writes WORKLOAD/ORDINAL. Digits need no escape, so the number is inserted before the closing quote. */
 static void member_pod(struct str *s, bool first, const char *workload, uint32_t ordinal)
 {
     member(s, "pod", first);
@@ -51,7 +52,7 @@ static void member_pod(struct str *s, bool first, const char *workload, uint32_t
     str_addf(s, "/%" PRIu32 "\"", ordinal);
 }
 
-/* Seconds, exactly. */
+/* Writes seconds without loss of precision. */
 static void seconds(struct str *s, int64_t ns)
 {
     const int64_t second = 1000000000;
@@ -106,7 +107,7 @@ static void reason_write(struct str *s, const struct berth_reason *r)
     str_add_char(s, '}');
 }
 
-/* One entry per pod; the pods of a workload share their reasons. */
+/* Writes one entry per pod; the pods of a workload share their reasons. */
 static uint64_t pending_write(struct writer *w, const struct berth_pending *p, bool first)
 {
     CLEANUP(str) struct str why = {0};

@@ -1,7 +1,7 @@
-/* plan_json.h - a plan as one JSON object, for programs.
+/* plan_json.h - prints a plan as one JSON object, for programs.
  *
- * {"actions": [...], "pending": [...], "facts": [...], "recheck", "alarm", "hash", "summary"}; the members are
- * described in docs/cluster-file.md. Written as it goes: a plan of a million actions needs no million values in memory.
+ * {"actions": [...], "pending": [...], "facts": [...], "recheck", "alarm", "hash", "summary"}; docs/cluster-file.md
+ * describes the members. The output is streamed: a plan of a million actions is never a tree in memory.
  */
 #pragma once
 
@@ -9,5 +9,5 @@
 
 #include "berth.h"
 
-/* 0, or a negative errno when `to` could not be written. The same plan gives the same bytes. */
+/* Returns 0, or a negative errno if `to` could not be written. The same plan gives the same bytes. */
 int plan_json_write(struct berth_plan *plan, FILE *to);

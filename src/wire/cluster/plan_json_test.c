@@ -1,4 +1,4 @@
-/* plan_json_test.c - a plan as JSON says what the plan says. */
+/* plan_json_test.c - the JSON of a plan matches the plan. */
 #include "wire/cluster/plan_json.h"
 
 #include <errno.h>
@@ -135,7 +135,7 @@ static void an_empty_plan_is_short(void **state)
     made_done(&m);
 }
 
-/* Thousands of pods, so that the buffer is emptied on the way. */
+/* Thousands of pods, so that the buffer is flushed several times. */
 static void a_large_plan_is_whole(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* shape_json.c - what one pod asks of a node: the keys that stand inline in a workload. */
+/* shape_json.c - the requests of one pod: keys that are inline in a workload. */
 #include <errno.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static const struct key gpu_need_rows[] = {
 #undef AT
 KEY_TABLE(gpu_need_keys, "gpu", gpu_need_rows);
 
-/* `gpu: 2` asks for two, `gpu: 0.5` for half of one. */
+/* `gpu: 2` requests two GPUs, `gpu: 0.5` half of one. */
 static int gpu_need_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     struct berth_gpu_need need = {.count = 1};
@@ -133,7 +133,7 @@ static const struct key port_rows[] = {
 #undef AT
 KEY_TABLE(port_keys, "port", port_rows);
 
-/* Digits at *p as a port number; 0 when there is none. */
+/* Parses the digits at *p as a port number; 0: none. */
 static uint32_t port_number(const char **p)
 {
     uint32_t number = 0;
@@ -142,7 +142,7 @@ static uint32_t port_number(const char **p)
     return number > UINT16_MAX ? 0 : number;
 }
 
-/* 8080, "53/udp", "9000-9009/tcp". */
+/* Parses 8080, "53/udp", "9000-9009/tcp". */
 static int port_short(struct reader *r, const json_t *value, void *item)
 {
     static const char what[] = "a port like 8080, \"53/udp\" or \"9000-9009\"";

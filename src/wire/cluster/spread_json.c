@@ -1,9 +1,9 @@
-/* spread_json.c - where a pod stands relative to others: spread, near and apart. */
+/* spread_json.c - topology constraints of a pod: spread, affinity (near) and anti-affinity (apart). */
 #include <errno.h>
 
 #include "wire/doc/objects.h"
 
-/* Without `select`, the pods meant are those with the labels of the workload itself. */
+/* Without `select`, a constraint selects the pods with the labels of the workload itself. */
 static int select_default(struct reader *r, struct berth_term *select)
 {
     if (select->exprs)
@@ -96,7 +96,7 @@ struct near_list {
     size_t len;
 };
 
-/* `near` and `apart` fill one list between them. */
+/* `near` and `apart` are added to the same list. */
 int near_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     static const struct object_kind kind = {

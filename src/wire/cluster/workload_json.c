@@ -1,4 +1,4 @@
-/* workload_json.c - workloads of the cluster file: their own keys and, inline, those of their shape. */
+/* workload_json.c - workloads of the cluster file: their own keys and, inline, the keys of their shape. */
 #include <assert.h>
 
 #include "wire/doc/objects.h"
@@ -76,7 +76,7 @@ int workload_parts_read(struct reader *r, const json_t *value, struct workload_e
     r->labels = NULL;
     r->labels_len = 0;
 
-    /* The shape's keys may refer to the labels, so these are read before. */
+    /* The shape's keys may refer to the labels, so the labels are read first. */
     const json_t *labels = json_object_get(value, "labels");
     if (json_is_object(labels)) {
         static const struct key into = {.at = offsetof(struct reader, labels),

@@ -1,11 +1,11 @@
-/* api.h - the daemon's documents: what a client may write and what the store holds, read by the same tables.
+/* api.h - the daemon's documents: what clients write and what the store contains, parsed by the same tables.
  *
- * A stored document is what the client asked for plus what the daemon adds ("v", "id", "created", "generation", ...;
- * the `meta` table). Nodes, volumes, resources, profiles, workloads and instances share their keys with the cluster
- * file (objects.h). Texts in what is read point into the document or the arena. A reader returns 0, or -EINVAL and its
- * kin with the key named: `endpoints[1]: name: expected text, found 3`.
+ * A stored document is the client's document plus the keys that the daemon adds ("v", "id", "created", "generation",
+ * ...; the `meta` table). Nodes, volumes, resources, profiles, workloads and instances share their keys with the
+ * cluster file (objects.h). Strings in the results point into the document or the arena. A reader returns 0, or a
+ * negative errno such as -EINVAL with the key named: `endpoints[1]: name: expected text, found 3`.
  *
- * To add a key: a row in its table, a line in docs/api.md.
+ * To add a key: a row in its table, and a line in docs/api.md.
  */
 #pragma once
 
@@ -22,7 +22,7 @@
 
 struct doc_meta {
     int64_t version; /* "v" */
-    const char *id;  /* a number is read as text */
+    const char *id;  /* a number becomes text */
     const char *display;
     int64_t created_ns;
     uint64_t generation;
@@ -36,11 +36,11 @@ struct endpoint {
     const char *name;
     enum berth_protocol protocol;
     enum endpoint_listen listen;
-    uint32_t guest; /* of a virtual machine: the port in it; 0: not given */
-    bool eager;     /* "await": false; an instance is ready before this port accepts connections */
+    uint32_t guest; /* of a virtual machine: port inside the guest; 0: not given */
+    bool eager;     /* "await": false: readiness does not wait until this port accepts connections */
 };
-/* Without a health check an app's instance is ready once such a port has accepted a connection. A handed-over socket
- * accepts from the start. */
+/* Without a health check an app's instance is ready once each such port has accepted a connection. A socket passed to
+ * the instance accepts from the start. */
 static inline bool endpoint_awaited(const struct endpoint *e)
 {
     return e->protocol == BERTH_TCP && e->listen == LISTEN_PORT && !e->guest && !e->eager;
@@ -48,7 +48,7 @@ static inline bool endpoint_awaited(const struct endpoint *e)
 
 /* ---- how a workload runs on its node (run_doc.c) ---- */
 
-struct work_mount { /* one of volume, bind and tmpfs */
+struct work_mount { /* exactly one of volume, bind and tmpfs */
     const char *path;
     bool read_only;
     const char *volume, *bind;
@@ -66,7 +66,7 @@ struct health_rule {
     enum health_how how; /* NONE: not given */
     const char *const *exec;
     size_t exec_len;
-    const char *endpoint, *path; /* of HTTP and TCP */
+    const char *endpoint, *path; /* for HTTP and TCP */
     int64_t every_ns, timeout_ns, delay_ns;
     uint32_t failures;
 };
@@ -81,7 +81,7 @@ struct stop_rule {
 struct log_rule {
     int64_t bytes; /* 0: not given */
     uint32_t files;
-    int64_t keep_ns; /* after its end; 0: as the agent does */
+    int64_t keep_ns; /* after the instance's end; 0: the agent's default */
 };
 
 struct exclusive_rule {
@@ -100,8 +100,8 @@ const char *vm_accel_name(enum vm_accel accel);
 
 struct vm_terms { /* vm_doc.c */
     bool given;
-    int64_t disk_bytes; /* 0: as the image */
-    const char *sha256; /* of an image that is a URL */
+    int64_t disk_bytes; /* 0: the image's size */
+    const char *sha256; /* hash of an image given as a URL */
     const char *kernel, *initrd, *append;
     enum vm_accel accel;
 };
@@ -126,17 +126,17 @@ struct work_run {
     int32_t retries; /* -1: not given */
 };
 
-/* A signal by its name, with or without SIG, whatever its case: "TERM"; NULL: there is none. */
+/* Finds a signal by name, with or without SIG, ignoring case. Returns "TERM"; NULL: unknown. */
 const char *signal_name_find(const char *text);
 
-/* ---- what only jobs say (job_doc.c) ---- */
+/* ---- keys of jobs only (job_doc.c) ------------------------------------------------------------------------------ */
 
 enum { ARRAY_TASKS_MAX = 100000, AFTER_MAX = 64, NOTIFY_MAX = 16, ATTRIBUTES_MAX = 32 };
 
-struct job_array { /* the task of an ordinal has the index from + step * ordinal */
+struct job_array { /* the task with an ordinal has the index from + step * ordinal */
     uint32_t from, to, step;
-    uint32_t parallel; /* 0: all */
-    uint32_t count;    /* 0: it is no array */
+    uint32_t parallel; /* most concurrent tasks; 0: no limit */
+    uint32_t count;    /* 0: not an array */
 };
 
 enum after_when { AFTER_OK, AFTER_STARTED, AFTER_FAILED, AFTER_ENDED };
@@ -148,7 +148,7 @@ struct job_after {
 
 enum { TOLD_STARTED = 1, TOLD_ENDED = 2, TOLD_FAILED = 4, TOLD_PREEMPTED = 8 };
 struct job_notify {
-    const char *to; /* mail or URL */
+    const char *to; /* mail address or URL */
     unsigned on;    /* bits of TOLD_* */
 };
 
@@ -159,21 +159,21 @@ struct job_checkpoint {
     int64_t grace_ns;
 };
 
-/* Texts are NULL, times 0 where nothing is said. */
+/* Keys that are not given: strings are NULL, times 0. */
 struct job_terms {
     const char *queue;
     int64_t time_limit_ns, estimate_ns, deadline_ns, min_run_ns;
     int32_t urgency;
-    bool preemptible, preempts, requeue; /* true if not given */
+    bool preemptible, preempts, requeue; /* default true */
     enum preempt_rule preempt;
     struct job_checkpoint checkpoint;
-    struct job_array array; /* the workload's replicas are its count */
+    struct job_array array; /* the workload's replicas equal its count */
     const struct job_after *after;
     size_t after_len;
     bool singleton;
-    uint32_t min, max; /* are in the workload's gang_min and replicas */
+    uint32_t min, max; /* copied to the workload's gang_min and replicas */
     const char *role;
-    uint64_t of; /* 0: it is no part of a set */
+    uint64_t of; /* number of the set of jobs; 0: none */
     const char *type, *class_name, *network;
     int64_t parameters;
     const char *const *data;
@@ -183,32 +183,32 @@ struct job_terms {
     const struct job_notify *notify;
     size_t notify_len;
     bool interactive;
-    /* The daemon's. */
+    /* Written by the daemon. */
     const char *cron;
-    uint64_t attempt;    /* grows when it is queued again by hand */
+    uint64_t attempt;    /* incremented when a user requeues the job */
     int64_t attained_ns; /* run time of earlier attempts */
-    bool met;            /* what it waits for has come about */
-    bool waits;          /* it is to wait for others, and that has not: it counts as suspended */
+    bool met;            /* its dependencies are fulfilled */
+    bool waits;          /* has dependencies that are not fulfilled: counts as suspended */
     const char *held_by;
     int64_t started_ns, finished_ns;
 };
 
-/* Is this a key that only jobs have? */
+/* Returns whether only jobs have this key. */
 bool job_key_is(const char *name);
 
 struct work_doc {
     struct doc_meta meta;
-    /* Its id is the meta's; the kind is left alone; `suspended` is hold, stopped or cancelled; a gang's name has its
-     * owner's before it, so that nobody joins another's. */
+    /* Its id is that of the meta; the kind is not set. `suspended` is hold, stopped or cancelled. The owner is
+     * prepended to a gang's name, so that no user can join another user's gang. */
     struct berth_workload workload;
     const char *name, *owner, *group;
     bool hold, stopped, system;
-    bool cancelled; /* of a job: by its user; it counts as held for ever */
-    /* Over, by what its restart policy says: of a job for ever, of an app or vm until it is started again. */
+    bool cancelled; /* job cancelled by its user; counts as held forever */
+    /* Ended by its restart policy: a job forever, an app or vm until it is started again. */
     bool failed, ended;
     enum work_outcome outcome;
-    const char *error; /* of the failure */
-    bool stoppable;    /* of a system service: may be disabled; true if not given */
+    const char *error; /* message of the failure */
+    bool stoppable;    /* system service that may be disabled; default true */
     const char *const *command;
     size_t command_len;
     const struct berth_label *env;
@@ -216,26 +216,27 @@ struct work_doc {
     const char *workdir, *image;
     const struct endpoint *endpoints;
     size_t endpoints_len;
-    /* "index"; -1: none. A workload with endpoints and an index has a block of ports, PORT_BASE + PORT_BLOCK * index and
-     * on, that is nobody else's on any node. Its pods on a node share it: its shape's max_per_node is bounded here. */
+    /* "index"; -1: none. A workload with endpoints and an index owns the block of ports from PORT_BASE + PORT_BLOCK *
+     * index on every node. Its pods on a node share the block, so the reader limits the shape's max_per_node. */
     int32_t port_index;
-    uint32_t weight;                                    /* 0 to 100; 100 if not given */
-    uint64_t restarts;                                  /* "restart": grows with each restart asked for */
+    uint32_t weight;                                    /* 0 to 100; default 100 */
+    uint64_t restarts;                                  /* "restart": number of requested restarts */
     const json_t *settings, *settings_schema, *install; /* NULL: not given */
-    struct work_run run;                                /* volumes that are mounted are in its shape, too */
+    struct work_run run;                                /* mounted volumes are also in the shape */
     struct job_terms job;
 };
-/* Of what a client sends: does it make sense as the virtual machine that it is, or is it none and says nothing of one? */
+/* Checks a client's document: a virtual machine must be consistent, and other workloads must have no keys of a virtual
+ * machine. */
 int vm_check(const struct work_doc *d, struct berth_err *err);
 
-/* ---- schedules that make jobs (cron_doc.c) ---- */
+/* ---- schedules that submit jobs (cron_doc.c) -------------------------------------------------------------------- */
 
 enum cron_overlap { CRON_ALLOW, CRON_SKIP, CRON_REPLACE };
 struct cron_doc {
     struct doc_meta meta;
     const char *name, *owner, *group;
     const char *schedule;
-    const json_t *job; /* as a client would submit it */
+    const json_t *job; /* job document as a client would submit it */
     bool suspended;
     uint32_t keep;
     enum cron_overlap overlap;
@@ -253,33 +254,34 @@ struct volume_doc {
     struct berth_volume volume;
     const char *owner, *group;
     enum volume_type type;
-    const char *path;   /* of BIND */
-    int64_t size_bytes; /* of TMPFS */
+    const char *path;   /* for BIND */
+    int64_t size_bytes; /* for TMPFS */
 };
 
 struct secret_doc {
     struct doc_meta meta;
     const char *name, *owner, *group;
     const json_t *keys; /* {key: bytes} */
-    const char *sealed; /* the daemon's: what the store has instead of the text */
+    const char *sealed; /* written by the daemon: the encrypted values in the store */
 };
 
 struct node_doc {
     struct doc_meta meta;
     struct berth_node node;
-    uint64_t epoch, seq; /* of its agent's last report */
-    bool disabled;       /* by the administrator: `enable` brings it back */
-    const char *address; /* where others reach what runs there; NULL: by its id */
-    const char *was;     /* its state before it was lost; NULL: it is not */
-    /* Of one whose agent has joined (control/node/node.h): which of its joins, 0: none; what the machine has, by its agent;
-     * what of it may be used at most, by the administrator or as it was at the join. */
+    uint64_t epoch, seq; /* of the agent's last report */
+    bool disabled;       /* by the administrator, until `enable` */
+    const char *address; /* address for other nodes and clients; NULL: the node's id */
+    const char *was;     /* state before the node was lost; NULL: not lost */
+    /* For a node whose agent has joined (control/node/node.h). joined: number of the join; 0: none. probed: the
+     * machine's resources as reported by the agent. ceiling: upper limit of the usable resources, set by the
+     * administrator or at the join. */
     uint64_t joined;
     const json_t *probed, *ceiling;
-    const char *const *gpu_uuids; /* by device; a NULL: its driver's name for it is not known */
+    const char *const *gpu_uuids; /* by device; NULL: the driver's uuid is not known */
 };
 
-/* What a user, a group or a queue may have (queue_doc.h). Of a total `limit` and `period_ns` are said; what is spent the
- * daemon knows. */
+/* The quota of a user, a group or a queue (queue_doc.h). For a total only `limit` and `period_ns` are set; the daemon
+ * tracks what is spent. */
 struct quota_doc {
     const struct berth_amount *limits, *guarantees, *admitted;
     size_t limits_len, guarantees_len, admitted_len;
@@ -292,14 +294,14 @@ struct user_doc {
     const char *group, *role;
     bool disabled, account;
     int32_t level;
-    uint32_t weight; /* 0: 1 */
-    uint32_t uid;    /* 0: none yet */
+    uint32_t weight; /* 0 means 1 */
+    uint32_t uid;    /* 0: not assigned yet */
     struct quota_doc quota;
 };
 
 struct role_doc {
     struct doc_meta meta;
-    const struct berth_label *permissions; /* permission and scope, as text */
+    const struct berth_label *permissions; /* permission and scope as strings */
     size_t permissions_len;
 };
 
@@ -307,7 +309,7 @@ struct token_doc {
     struct doc_meta meta;
     const char *user, *node, *role, *note;
     const char *hash;   /* hexadecimal */
-    int64_t expires_ns; /* BERTH_NEVER_NS: never */
+    int64_t expires_ns; /* BERTH_NEVER_NS: no expiry */
 };
 
 struct port_report {
@@ -315,37 +317,37 @@ struct port_report {
     uint16_t port;
 };
 
-/* What an agent says of an instance besides its state. */
+/* What an agent reports about an instance besides its state. */
 struct instance_words {
     bool exit_said, progress_said;
-    int32_t exit, progress; /* its code, or 128 + its signal; thousandths */
-    int32_t foreign_port;   /* of another app's block, which it tried to bind, or has bound; 0: none */
-    bool oom_killed;        /* at its end: a process of it was killed for using more memory than the limit */
+    int32_t exit, progress; /* exit code, or 128 + signal number; thousandths */
+    int32_t foreign_port;   /* port of another app's block that it bound or tried to bind; 0: none */
+    bool oom_killed;        /* at its end: one of its processes was killed for exceeding the memory limit */
     const char *note;
-    const char *const *unenforced, *const *over; /* resources */
+    const char *const *unenforced, *const *over; /* names of resources */
     size_t unenforced_len, over_len;
-    const struct berth_label *exclusive; /* resource and the name that was taken */
+    const struct berth_label *exclusive; /* resource, and the name that was allocated */
     size_t exclusive_len;
 };
 
 struct instance_doc {
     struct doc_meta meta;
     struct berth_instance instance;
-    uint64_t generation;             /* "of": of the workload it was placed from */
-    uint64_t epoch, seq;             /* of the last report that changed it */
-    const char *error;               /* what the agent said last */
-    bool failed;                     /* a task of an array that is over, but not well */
-    enum work_outcome outcome;       /* of one that failed, timed out or was preempted */
-    int64_t started_ns;              /* when it first ran; 0: it has not */
-    int64_t counted_ns;              /* up to when its use has been recorded; 0: not yet */
-    const struct berth_amount *peak; /* the most it was seen to use */
+    uint64_t generation;             /* "of": generation of the workload document at placement */
+    uint64_t epoch, seq;             /* last report that changed it */
+    const char *error;               /* last error from the agent */
+    bool failed;                     /* ended array task that did not succeed */
+    enum work_outcome outcome;       /* if it failed, timed out or was preempted */
+    int64_t started_ns;              /* first start; 0: not started */
+    int64_t counted_ns;              /* end of the recorded usage; 0: none recorded */
+    const struct berth_amount *peak; /* highest usage seen */
     size_t peak_len;
     const struct port_report *ports;
     size_t ports_len;
     struct instance_words words;
 };
 
-/* What an agent says. */
+/* States that an agent reports. */
 enum report_state { REPORT_STARTING, REPORT_RUNNING, REPORT_STOPPING, REPORT_ENDED, REPORT_FAILED, REPORT_STOPPED };
 struct report_item {
     uint64_t id;
@@ -365,19 +367,19 @@ struct report_doc {
     uint64_t epoch, seq;
     const struct report_item *items;
     size_t items_len;
-    /* Of the whole machine. */
+    /* For the whole machine. */
     const struct berth_amount *usage;
     size_t usage_len;
     const struct node_condition *conditions;
     size_t conditions_len;
-    const json_t *probed; /* NULL: nothing new */
-    bool node_said;       /* something of the three */
+    const json_t *probed; /* NULL: unchanged */
+    bool node_said;       /* at least one of usage, conditions and probed is given */
 };
 
 int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, struct berth_err *err);
 int node_doc_read(const json_t *doc, struct arena *arena, struct node_doc *ret, struct berth_err *err);
 int volume_doc_read(const json_t *doc, struct arena *arena, struct volume_doc *ret, struct berth_err *err);
-/* As it is stored; what a client writes has `data` instead of the keys and what is sealed. */
+/* Reads a stored secret; a client's document has `data` instead of `keys` and `sealed`. */
 int secret_doc_read(const json_t *doc, struct arena *arena, struct secret_doc *ret, struct berth_err *err);
 int resource_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_meta, struct berth_resource *ret,
                       struct berth_err *err);
@@ -391,27 +393,28 @@ int fact_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *ret_m
                   struct berth_err *err);
 int report_doc_read(const json_t *doc, struct arena *arena, struct report_doc *ret, struct berth_err *err);
 
-/* What the loop writes: the documents of a new or changed instance and of a fact, without "v". New references. A shape
- * is not written: what an instance was placed from is the workload's document of that generation (KIND_SPEC). */
+/* Return the documents that the engine loop writes for a new or changed instance and for a fact, without "v". New
+ * references. The shape is not written: it is in the workload's document of that generation (KIND_SPEC). */
 json_t *instance_doc_make(const struct instance_doc *d);
-/* Sets what was said of it, and leaves alone what was not. */
+/* Sets the reported values and leaves other members unchanged. */
 void instance_words_put(json_t *doc, const struct instance_words *w);
 json_t *fact_doc_make(const struct berth_fact *fact);
-/* "migration/17", "since/KEY"; a key that looks like a subject is written "since//17". */
+/* Returns "migration/17" or "since/KEY"; a key that looks like a subject becomes "since//17". */
 const char *fact_doc_id(const struct berth_fact *fact, struct arena *arena);
-/* The kind and the subject or key of such an id; -EINVAL. */
+/* Parses the kind, and the subject or key, of such an id; -EINVAL. */
 int fact_doc_id_parse(const char *id, struct berth_fact *ret);
 
-/* Removes the keys that only the daemon writes (v, revision, created, generation, status, ...), so that what was read
- * may be written back. `id` stays. */
+/* Removes the keys that only the daemon writes (v, revision, created, generation, status, ...), so that a document can
+ * be written back. Keeps `id`. */
 void doc_strip(json_t *doc);
 
-/* Settings against a schema; -EINVAL naming the setting. *ret is a new object with defaults filled in. */
+/* Checks settings against a schema; returns -EINVAL with the setting named. *ret is a new object with defaults filled
+ * in. */
 int settings_check(const json_t *schema, const json_t *settings, json_t **ret, struct berth_err *err);
-/* Is the schema itself well-formed? */
+/* Checks that the schema itself is valid. */
 int settings_schema_check(const json_t *schema, struct berth_err *err);
 
-/* The tables, for /openapi.json: a kind's own keys in the order of the reference. Ends with NULL. */
+/* The tables for /openapi.json: a kind's own keys in the order of the reference. Each ends with NULL. */
 extern const struct key_table *const run_tables[], *const secret_tables[], *const job_tables[];
 extern const struct key_table *const work_tables[],
     *const node_tables[], *const volume_tables[], *const resource_tables[],
@@ -422,6 +425,6 @@ extern const struct key_table *const work_tables[],
                                                                                              *const instance_tables[],
                                                                                                  *const report_tables[];
 
-/* "2026-03-01T12:00:00.25Z": UTC, as many digits as needed. */
+/* Writes "2026-03-01T12:00:00.25Z": UTC, with as many digits as needed. */
 enum { TIMESTAMP_MAX = 40 };
 const char *timestamp_text(int64_t ns, char buf[static TIMESTAMP_MAX]);

@@ -1,4 +1,4 @@
-/* api_fuzz.c - any document is read by every reader, or refused with words; what is written is read back the same. */
+/* api_fuzz.c - every reader accepts any document or rejects it with a message; written documents read back the same. */
 #include "wire/doc/api.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include "wire/doc/queue_doc.h"
 #include "wire/text/document.h"
 
-/* What was read in one form of the two is written and read again: the documents are equal. */
+/* Writes a read document and reads it again: both documents must be equal. */
 static void instance_again(const struct instance_doc *d, struct arena *arena)
 {
     struct instance_doc again = {0};
@@ -41,7 +41,7 @@ static void schema_again(const json_t *schema)
         assert(err.text[0]);
         return;
     }
-    if (settings_check(schema, NULL, &settings, &err) < 0) /* what is required is missing */
+    if (settings_check(schema, NULL, &settings, &err) < 0) /* a required setting is missing */
         return;
     json_t *again = NULL;
     int rc = settings_check(schema, settings, &again, &err);

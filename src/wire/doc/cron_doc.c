@@ -1,4 +1,4 @@
-/* cron_doc.c - documents of schedules that make jobs. */
+/* cron_doc.c - documents of schedules that submit jobs. */
 #include <errno.h>
 #include <string.h>
 

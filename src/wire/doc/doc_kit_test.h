@@ -1,4 +1,4 @@
-/* doc_kit_test.h - one document given as YAML, for the tests of its reader. */
+/* doc_kit_test.h - test kit: parses one document given as YAML. */
 #pragma once
 
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static inline struct given given(const char *text)
     return g;
 }
 
-/* A document that is refused, and words of the reason. */
+/* A document that is rejected, and text of the error. */
 struct refusal {
     const char *doc, *words;
 };

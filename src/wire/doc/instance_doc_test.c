@@ -1,4 +1,4 @@
-/* instance_doc_test.c - documents of instances and facts are read as they were written; reports. */
+/* instance_doc_test.c - documents of instances and facts read back as written; reports of agents. */
 #include "wire/doc/doc_kit_test.h"
 
 #include <errno.h>
@@ -117,7 +117,7 @@ static void a_plain_instance_is_a_short_document(void **state)
     assert_true(json_equal(doc, g.doc));
 }
 
-/* From its first run, or from where its use has been recorded. */
+/* Usage counts from the first start, or from the end of the recorded usage. */
 static void use_counts_from(void **state)
 {
     (void)state;
@@ -287,7 +287,7 @@ static void a_long_error_is_cut_at_a_character(void **state)
     CLEANUP(given) struct given g = given("{epoch: 1, seq: 1, instances: [{id: 1, state: failed}]}");
     char text[600] = "";
     for (size_t i = 0; i + 2 < sizeof text; i += 2)
-        memcpy(text + i + 1, "\xc3\xa9", 3); /* from an odd byte on, so that the bound is within one */
+        memcpy(text + i + 1, "\xc3\xa9", 3); /* from an odd byte on, so that the limit is within a character */
     text[0] = '-';
     json_t *item = json_array_get(json_object_get(g.doc, "instances"), 0);
     assert_int_equal(json_object_set_new(item, "error", json_string(text)), 0);

@@ -1,5 +1,4 @@
-/* job_doc.c - what only jobs say: how long, by when, after whom, how many at once, and what becomes of them when others
- * need their place. */
+/* job_doc.c - keys of jobs only: time limits, deadlines, dependencies, arrays, notifications, preemption. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -56,7 +55,7 @@ static const struct key array_rows[] = {
 #undef AT
 KEY_TABLE(array_keys, "array", array_rows);
 
-/* "0-99", "1-99:2", "0-99%4", as people write it. */
+/* Parses "0-99", "1-99:2" or "0-99%4". */
 static bool array_text(const char *text, struct job_array *a)
 {
     static const struct {
@@ -114,7 +113,7 @@ static int array_read(struct reader *r, const struct key *key, const json_t *val
     return 0;
 }
 
-/* ---- after other jobs -------------------------------------------------------------------------------------------- */
+/* ---- dependencies ----------------------------------------------------------------------------------------------- */
 
 static const struct word when_words[] = {
     {"ok",      AFTER_OK     },
@@ -132,7 +131,7 @@ const char *after_when_name(enum after_when when)
     return "";
 }
 
-/* A number, or its digits as text. */
+/* Reads a job number, as a number or as text. */
 static int job_number_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     const char *text = NULL;
@@ -186,7 +185,7 @@ static int after_read(struct reader *r, const struct key *key, const json_t *val
     return objects_read(r, key, value, object);
 }
 
-/* ---- who is told -------------------------------------------------------------------------------------------------- */
+/* ---- notifications ---------------------------------------------------------------------------------------------- */
 
 static const struct word told_words[] = {
     {"started",   TOLD_STARTED  },
@@ -255,7 +254,7 @@ static int notify_read(struct reader *r, const struct key *key, const json_t *va
     return objects_read(r, key, value, object);
 }
 
-/* ---- giving way -------------------------------------------------------------------------------------------------- */
+/* ---- preemption ------------------------------------------------------------------------------------------------- */
 
 static const struct word preempt_words[] = {
     {"requeue", PREEMPT_REQUEUE},
@@ -284,7 +283,7 @@ static int checkpoint_read(struct reader *r, const struct key *key, const json_t
     return rc;
 }
 
-/* ---- what it is -------------------------------------------------------------------------------------------------- */
+/* ---- description of the job ------------------------------------------------------------------------------------- */
 
 static int attributes_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
@@ -294,7 +293,7 @@ static int attributes_read(struct reader *r, const struct key *key, const json_t
     return labels_read(r, key, value, object);
 }
 
-/* Models are large: "7e9" is a number of parameters, too. */
+/* Accepts large numbers of parameters such as "7e9". */
 static int parameters_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     double n = json_is_integer(value) ? (double)json_integer_value(value) : json_real_value(value);
@@ -373,7 +372,7 @@ bool job_key_is(const char *name)
 
 const struct job_terms job_terms_initial = {.preemptible = true, .preempts = true, .requeue = true};
 
-/* ---- as a whole -------------------------------------------------------------------------------------------------- */
+/* ---- the whole job ---------------------------------------------------------------------------------------------- */
 
 static int array_alone(struct reader *r, const json_t *doc, const struct job_terms *t)
 {
@@ -409,7 +408,8 @@ int job_finish(struct reader *r, const json_t *doc, struct job_terms *t, struct 
         return err_set(r->err, EINVAL, "gang: the jobs of a set are one already; leave it out");
     if (t->of)
         w->gang =
-            arena_fmt(r->arena, "set:%" PRIu64, t->of); /* no owner's: theirs are OWNER/NAME, and ids have no ':' */
+            /* cannot collide with a user's gang: those are OWNER/NAME, and ids have no ':' */
+            arena_fmt(r->arena, "set:%" PRIu64, t->of);
     if (t->min) {
         if (t->min > w->replicas)
             return err_set(r->err, EINVAL, "min: %" PRIu32 " is more than there are tasks, %" PRIu32, t->min,

@@ -1,4 +1,4 @@
-/* job_doc_test.c - what only jobs say: every key, short forms, and what is refused. */
+/* job_doc_test.c - keys of jobs only: every key, short forms, and rejected values. */
 #include "wire/doc/doc_kit_test.h"
 
 #define SECOND INT64_C(1000000000)

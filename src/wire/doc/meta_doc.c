@@ -1,4 +1,4 @@
-/* meta_doc.c - what all documents of the daemon have, and which of it is the daemon's own. */
+/* meta_doc.c - the keys of every document, and those that only the daemon writes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

@@ -1,4 +1,6 @@
-/* node_doc.c - documents of nodes, volumes, resources and profiles: the keys of the cluster file and the daemon's. */
+/* node_doc.c - documents of nodes, volumes, resources and profiles: the keys of the cluster file and those of the
+ * daemon.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -47,8 +49,8 @@ const struct key_table *const volume_tables[] = {&volume_keys, &owned_keys, &met
 const struct key_table *const resource_tables[] = {&resource_keys, &identity_keys, &meta_keys, &created_keys, NULL};
 const struct key_table *const profile_tables[] = {&profile_keys, &identity_keys, &meta_keys, &created_keys, NULL};
 
-/* Does the machine say that this device is well? One that has a name is when it is in the list; others go by their place, as
- * far as a machine tells of GPUs at all. */
+/* Returns whether the agent reports this device as healthy. A device with a uuid is healthy if the report lists it
+ * without "unhealthy". Other devices are matched by position, and are healthy if the report has no list of GPUs. */
 static bool gpu_well(const json_t *list, const char *uuid, size_t device)
 {
     const json_t *said = NULL, *one;
@@ -62,7 +64,7 @@ static bool gpu_well(const json_t *list, const char *uuid, size_t device)
     return said ? !json_object_get(said, "unhealthy") : !uuid && !json_is_array(list);
 }
 
-/* Whether its GPUs are well follows from what its agent says; nothing of it is kept beside that. */
+/* Derives the health of the GPUs from the agent's report; it is not stored separately. */
 static void gpus_judge(struct arena *arena, const struct node_doc *d, struct berth_node *node)
 {
     const json_t *list = json_object_get(d->probed, "gpus");
@@ -126,7 +128,7 @@ int volume_doc_read(const json_t *doc, struct arena *arena, struct volume_doc *r
     return 0;
 }
 
-/* What has a name of its own: it is the id where it is not given. */
+/* Reads an object with a name; the id is the default of the name. */
 static int named_read(struct reader *r, const json_t *doc, const struct key_table *table, void *object,
                       const char **name, struct doc_meta *meta)
 {
@@ -166,7 +168,7 @@ int profile_doc_read(const json_t *doc, struct arena *arena, struct doc_meta *re
     struct berth_err own = {0};
     struct reader r;
     reader_init(&r, arena, err ? err : &own);
-    r.copy_text = true; /* plans are made when the document is gone */
+    r.copy_text = true; /* plans use the profile after the document is freed */
     struct doc_meta meta = {0};
     struct berth_profile profile = {0};
     int rc = named_read(&r, doc, &profile_keys, &profile, &profile.name, &meta);

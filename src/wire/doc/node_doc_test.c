@@ -23,7 +23,7 @@ static void a_node_has_the_keys_of_the_file_and_the_daemons(void **state)
     assert_int_equal(d.seq, 8);
 }
 
-/* `want`: which devices get something. */
+/* `want`: + for each healthy device, - for each unhealthy one. */
 static void gpus_are_well_as_their_machine_says(void **state)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* objects_test.c - every key of an entry ends up in its field, and defaults are what the reference says. */
+/* objects_test.c - every key of an entry sets its field, and defaults match the reference. */
 #include "wire/doc/objects.h"
 
 #include <setjmp.h>
@@ -231,7 +231,7 @@ static void gpus_can_be_asked_for_shortly(void **state)
     }
 }
 
-/* A term as text: "disk In ssd,nvme; gen Gt 3". */
+/* Returns a term as text: "disk In ssd,nvme; gen Gt 3". */
 static const char *term_text(const struct berth_term *t, char *buf, size_t size)
 {
     static const char *const ops[] = {"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"};

@@ -6,7 +6,7 @@
 #include "wire/doc/objects.h"
 #include "wire/doc/queue_doc.h"
 
-/* ---- the OpTask ----------------------------------------------------------------------------------------------------- */
+/* ---- the OpTask ------------------------------------------------------------------------------------------------- */
 
 static int script_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
@@ -21,7 +21,7 @@ static int script_read(struct reader *r, const struct key *key, const json_t *va
     return 0;
 }
 
-/* Of at most so many, and none longer than a line of a terminal has any use for. */
+/* Reads a list of arguments with a limited number and length. */
 static int args_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     size_t len = json_array_size(value);
@@ -125,7 +125,7 @@ int optask_doc_read(const json_t *doc, struct arena *arena, struct optask_doc *r
     return rc;
 }
 
-/* ---- on one node ---------------------------------------------------------------------------------------------------- */
+/* ---- on one node ------------------------------------------------------------------------------------------------ */
 
 static int exit_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {

@@ -1,4 +1,4 @@
-/* optask_doc_test.c - OpTasks, how they stand on a node, and what agents say of them, as they are written. */
+/* optask_doc_test.c - documents of OpTasks, of their state on a node, and of reports of agents. */
 #include "wire/doc/optask_doc.h"
 
 #include "wire/doc/doc_kit_test.h"

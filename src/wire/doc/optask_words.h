@@ -1,15 +1,17 @@
-/* optask_words.h - the words of OpTasks: languages, states, faults. Apart from their documents: agents need no more. */
+/* optask_words.h - enums of OpTasks: languages, states, faults. Separate from the documents, because agents need only
+ * these.
+ */
 #pragma once
 
-#define OPTASK_UNDO_SELF "self" /* as `undo`: the script itself, which sees BERTH_UNDO=1 */
+#define OPTASK_UNDO_SELF "self" /* value of `undo`: the script itself, run with BERTH_UNDO=1 */
 
 enum optask_language { OPTASK_SHELL, OPTASK_PYTHON };
 const char *optask_language_name(enum optask_language language);
 
-/* How an OpTask stands on one node. */
+/* State of an OpTask on one node. */
 enum opstep_state {
     OPSTEP_PENDING,
-    OPSTEP_DRAINING, /* the node is being emptied for it */
+    OPSTEP_DRAINING, /* the node is being drained for it */
     OPSTEP_RUNNING,
     OPSTEP_UNDOING,
     OPSTEP_DONE,
@@ -17,17 +19,17 @@ enum opstep_state {
     OPSTEP_UNDONE,
 };
 
-/* Why one failed. */
+/* Reason of a failure. */
 enum opstep_fault {
     OPFAULT_NONE,
     OPFAULT_TIMEOUT,
-    OPFAULT_SCRIPT,  /* it ended with a code that says so */
-    OPFAULT_LOST,    /* the machine or the agent went away meanwhile */
-    OPFAULT_REFUSED, /* by the agent: what came is not what was pinned, or its key was used for something else */
+    OPFAULT_SCRIPT,  /* the script ended with an exit code that means failure */
+    OPFAULT_LOST,    /* the machine or the agent was lost during the run */
+    OPFAULT_REFUSED, /* by the agent: the script differs from the pinned hash, or the key was used for another script */
     OPFAULT_NO_SPACE,
     OPFAULT_NETWORK,
     OPFAULT_PACKAGE_MANAGER,
 };
 
 const char *opstep_state_name(enum opstep_state state);
-const char *opstep_fault_name(enum opstep_fault fault); /* "" of none */
+const char *opstep_fault_name(enum opstep_fault fault); /* "" for OPFAULT_NONE */

@@ -1,4 +1,4 @@
-/* queue_doc.c - documents of queues and policies, and the rules by which jobs come to queues. */
+/* queue_doc.c - documents of queues, policies and routing rules. */
 #include "wire/doc/queue_doc.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ int queue_names_read(struct reader *r, const struct key *key, const json_t *valu
     return texts_read(r, key, value, object);
 }
 
-/* ---- queues ------------------------------------------------------------------------------------------------------- */
+/* ---- queues ----------------------------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct queue_doc, field)
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)
@@ -70,7 +70,7 @@ int queue_doc_read(const json_t *doc, struct arena *arena, struct queue_doc *ret
     return 0;
 }
 
-/* ---- policies ------------------------------------------------------------------------------------------------------ */
+/* ---- policies --------------------------------------------------------------------------------------------------- */
 
 static int weights_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
@@ -91,7 +91,7 @@ static int weights_read(struct reader *r, const struct key *key, const json_t *v
     return 0;
 }
 
-/* Text of several lines. */
+/* Reads text that may have several lines. */
 static int formula_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     const char *text = json_string_value(value);
@@ -134,7 +134,7 @@ int policy_doc_read(const json_t *doc, struct arena *arena, struct policy_doc *r
     return 0;
 }
 
-/* ---- rules of routing ----------------------------------------------------------------------------------------------- */
+/* ---- routing rules ---------------------------------------------------------------------------------------------- */
 
 static int count_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {

@@ -1,7 +1,7 @@
-/* queue_doc.h - documents of what orders and bounds work: quotas, queues, policies, windows, domains, rules of routing.
+/* queue_doc.h - documents of quotas, queues, policies, windows, domains and routing rules.
  *
- * Beside api.h, by the same rules. Amounts of quotas are as berth.h counts them: `gpu` in thousandths of one, though people
- * write whole ones. Whether what is named exists is the daemon's to say.
+ * Follows the rules of api.h. Quota amounts are counted as in berth.h: `gpu` in thousandths of a GPU, although
+ * documents contain whole GPUs. The daemon checks that named objects exist.
  */
 #pragma once
 
@@ -12,7 +12,7 @@ enum { QUOTA_WEIGHT_MAX = 1000000, QUEUE_LIST_MAX = 1024, ROUTES_MAX = 64, FORMU
 struct group_doc {
     struct doc_meta meta;
     int32_t level;
-    uint32_t weight; /* 0: 1 */
+    uint32_t weight; /* 0 means 1 */
     struct quota_doc quota;
 };
 
@@ -21,7 +21,7 @@ struct queue_doc {
     const char *parent, *policy;
     int32_t priority, priority_class;
     uint32_t weight;
-    bool share; /* guaranteed is its weight's share */
+    bool share; /* the guarantee is the share by weight */
     struct quota_doc quota;
     const char *const *users, *const *groups, *const *domains; /* empty: all */
     size_t users_len, groups_len, domains_len;
@@ -30,8 +30,8 @@ struct queue_doc {
 
 struct policy_doc {
     struct doc_meta meta;
-    const char *ranking;                /* of berth_ranking_at, or "formula" */
-    const struct berth_weight *weights; /* of factors by name */
+    const char *ranking;                /* a name from berth_ranking_at, or "formula" */
+    const struct berth_weight *weights; /* weights of factors by name */
     size_t weights_len;
     const char *formula;
 };
@@ -51,20 +51,20 @@ struct window_doc {
 
 struct domain_doc {
     struct doc_meta meta;
-    const char *const *nodes; /* by hand, or */
+    const char *const *nodes; /* selected by name, or */
     size_t nodes_len;
-    const struct berth_term *require; /* by label */
+    const struct berth_term *require; /* selected by labels */
     size_t require_len;
-    const struct berth_amount *keep; /* free */
+    const struct berth_amount *keep; /* amounts kept free */
     size_t keep_len;
 };
 
-/* When a rule is for a job: all that is said holds. -1 and 0: not said. */
+/* Conditions of a routing rule; all given conditions must hold. */
 struct route_rule {
     const char *group, *user, *queue, *class_name, *type, *network;
-    int64_t gpus_min, gpus_max, pods_min, pods_max; /* of all its pods; -1: not said */
-    int64_t waited_ns;                              /* at least; 0: not said */
-    int64_t used;                                   /* by its owner at least, in hours of a core; -1: not said */
+    int64_t gpus_min, gpus_max, pods_min, pods_max; /* totals over all pods of the job; -1: not given */
+    int64_t waited_ns;                              /* least waiting time; 0: not given */
+    int64_t used;                                   /* least usage of the owner, in core hours; -1: not given */
     const char *to;
 };
 
@@ -76,22 +76,23 @@ struct routes_doc {
 
 int group_doc_read(const json_t *doc, struct arena *arena, struct group_doc *ret, struct berth_err *err);
 int queue_doc_read(const json_t *doc, struct arena *arena, struct queue_doc *ret, struct berth_err *err);
-/* Names of rankings and factors are known, and weights and a formula are where they belong; that is not compiled. */
+/* Checks that rankings and factors exist, and that weights or a formula match the ranking. Does not compile the
+ * formula. */
 int policy_doc_read(const json_t *doc, struct arena *arena, struct policy_doc *ret, struct berth_err *err);
 int window_doc_read(const json_t *doc, struct arena *arena, struct window_doc *ret, struct berth_err *err);
 int domain_doc_read(const json_t *doc, struct arena *arena, struct domain_doc *ret, struct berth_err *err);
 int routes_doc_read(const json_t *doc, struct arena *arena, struct routes_doc *ret, struct berth_err *err);
 
-/* "8 gpu", "500m cpu": an amount of a quota as people write it. */
+/* Returns an amount of a quota in readable form: "8 gpu", "500m cpu". */
 const char *quota_amount_text(const char *resource, int64_t amount, struct arena *arena);
-/* One hour of one unit of the resource as totals count it: a core, a GPU, a GiB of memory, one of the others. */
+/* Returns how totals count one hour of one unit of the resource: a core, a GPU, a GiB of memory, or one unit. */
 int64_t quota_hour(const char *resource);
 
 extern const struct key_table *const queue_tables[], *const policy_tables[], *const window_tables[],
                                                                                  *const domain_tables[];
 extern const struct key_table routes_keys;
 
-/* For tables of several files. */
+/* Readers that several files use. */
 key_read quota_read;        /* struct quota_doc field */
 key_read quota_weight_read; /* uint32_t field */
-key_read queue_names_read;  /* a bounded list of texts */
+key_read queue_names_read;  /* list of strings of limited length */

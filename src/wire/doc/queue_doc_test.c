@@ -1,4 +1,4 @@
-/* queue_doc_test.c - quotas, queues, policies, windows, domains and routes as they are written. */
+/* queue_doc_test.c - documents of quotas, queues, policies, windows, domains and routes. */
 #include "wire/doc/queue_doc.h"
 
 #include "wire/doc/doc_kit_test.h"
@@ -17,7 +17,7 @@ static void a_quota(void **state)
     assert_int_equal(d.level, 7);
     assert_int_equal(d.weight, 3);
     assert_int_equal(d.quota.limits_len, 3);
-    assert_int_equal(d.quota.limits[0].amount, 8000); /* thousandths of one */
+    assert_int_equal(d.quota.limits[0].amount, 8000); /* thousandths of a GPU */
     assert_int_equal(d.quota.limits[1].amount, 64000);
     assert_int_equal(d.quota.limits[2].amount, 10);
     assert_int_equal(d.quota.guarantees[0].amount, 500);

@@ -1,4 +1,4 @@
-/* quota_doc.c - quotas as people write them, and groups, which have one. */
+/* quota_doc.c - quotas, and documents of groups, which have a quota. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-/* Nobody means a resource of such a name. */
+/* Rejects common misspellings of resource names. */
 static int slip_check(struct reader *r, const char *resource)
 {
     static const char *const slips[][2] = {
@@ -26,7 +26,7 @@ static int slip_check(struct reader *r, const char *resource)
     return 0;
 }
 
-/* Whole GPUs and shares of one, in thousandths. */
+/* Reads an amount; GPUs, whole or fractional, in thousandths. */
 static int quota_amount(struct reader *r, const char *resource, const json_t *value, int64_t *ret)
 {
     if (slip_check(r, resource) < 0)
@@ -61,7 +61,7 @@ static int shares_read(struct reader *r, const struct key *key, const json_t *va
     return 0;
 }
 
-/* ---- totals ------------------------------------------------------------------------------------------------------- */
+/* ---- totals ----------------------------------------------------------------------------------------------------- */
 
 int64_t quota_hour(const char *resource)
 {
@@ -146,7 +146,7 @@ static int totals_read(struct reader *r, const struct key *key, const json_t *va
     return 0;
 }
 
-/* ---- the quota ---------------------------------------------------------------------------------------------------- */
+/* ---- the quota -------------------------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct quota_doc, field)
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)
@@ -178,11 +178,11 @@ int quota_weight_read(struct reader *r, const struct key *key, const json_t *val
 const char *quota_amount_text(const char *resource, int64_t amount, struct arena *arena)
 {
     char buf[QUANTITY_TEXT_MAX];
-    const char *as = strcmp(resource, "gpu") == 0 ? "cpu" : resource; /* thousandths, too */
+    const char *as = strcmp(resource, "gpu") == 0 ? "cpu" : resource; /* both are counted in thousandths */
     return arena_fmt(arena, "%s %s", quantity_print(as, amount, buf), resource);
 }
 
-/* ---- groups ------------------------------------------------------------------------------------------------------- */
+/* ---- groups ----------------------------------------------------------------------------------------------------- */
 
 static int level_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {

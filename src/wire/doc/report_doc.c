@@ -1,4 +1,4 @@
-/* report_doc.c - what agents say of their node and its instances. */
+/* report_doc.c - reports of agents about their node and its instances. */
 #include <errno.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ int port_reports_read(struct reader *r, const struct key *key, const json_t *val
     return objects_read(r, &with_kind, value, object);
 }
 
-/* An agent shall not be refused for what a program said: long text is cut, at the end of a character. */
+/* Shortens long text at the end of a character: a program's message must not make the report invalid. */
 static int cut_read(struct reader *r, const json_t *value, size_t max, const char **ret)
 {
     const char *text = NULL;
@@ -76,7 +76,7 @@ static int note_read(struct reader *r, const struct key *key, const json_t *valu
     return cut_read(r, value, NOTE_BYTES_MAX, key_field(key, object));
 }
 
-/* ---- words of an instance ------------------------------------------------------------------------------------------ */
+/* ---- attributes of an instance ---------------------------------------------------------------------------------- */
 
 static int code_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
@@ -162,8 +162,8 @@ static const struct word report_words[] = {
 
 struct item_entry {
     struct report_item item;
-    int ready; /* -1: not said */
-    int said;  /* the state */
+    int ready; /* -1: not given */
+    int said;  /* the state; -1: not given */
 };
 
 static int said_state_read(struct reader *r, const struct key *key, const json_t *value, void *object)
@@ -186,7 +186,7 @@ static const struct key item_rows[] = {
 #undef AT
 static KEY_TABLE(item_keys, "instance reported", item_rows);
 
-/* Both tables of an item. */
+/* Reads the keys of both tables of an item. */
 static int item_keys_read(struct reader *r, const json_t *value, struct item_entry *entry)
 {
     const struct part parts[] = {
@@ -230,7 +230,7 @@ static int items_read(struct reader *r, const struct key *key, const json_t *val
     return 0;
 }
 
-/* ---- the machine --------------------------------------------------------------------------------------------------- */
+/* ---- the machine ------------------------------------------------------------------------------------------------ */
 
 static const struct key condition_rows[] = {
     KEY("type", "text", "one word; must be given", line_read, .at = offsetof(struct node_condition, type)),

@@ -1,4 +1,4 @@
-/* run_doc.c - how a workload runs on its node: what is mounted, health, stopping, logs, what follows its end. */
+/* run_doc.c - how a workload runs on its node: mounts, files, health checks, stopping, logs, restarts. */
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -110,7 +110,7 @@ static int mounts_read(struct reader *r, const struct key *key, const json_t *va
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-/* Octal digits, as people write them; a number is read as these digits. */
+/* Reads a file mode in octal digits; a number is taken as these digits. */
 static int mode_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     const char *text = NULL;
@@ -225,7 +225,7 @@ static int exec_read(struct reader *r, const struct key *key, const json_t *valu
     return rc;
 }
 
-/* {endpoint, path}, or the endpoint alone. */
+/* Reads {endpoint, path}, or only the endpoint. */
 static int asked_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     static const struct key endpoint = {.at = AT(endpoint)};
@@ -364,7 +364,7 @@ static int log_read(struct reader *r, const struct key *key, const json_t *value
     return rc;
 }
 
-/* ---- limits of a process, and what is held alone -------------------------------------------------------------------- */
+/* ---- resource limits of processes, and exclusive resources ------------------------------------------------------ */
 
 static const char *const rlimit_names[] = {
     "as",   "core",   "cpu",   "data", "fsize",  "locks",  "memlock",    "msgqueue",
@@ -452,7 +452,7 @@ static int exclusive_read(struct reader *r, const struct key *key, const json_t 
     return 0;
 }
 
-/* ---- after its end ----------------------------------------------------------------------------------------------- */
+/* ---- restarts --------------------------------------------------------------------------------------------------- */
 
 static const struct word restart_words[] = {
     {"always",     RESTART_ALWAYS    },
@@ -517,7 +517,7 @@ KEY_TABLE(run_keys, "run", run_rows);
 const struct key_table *const run_tables[] = {&mount_keys, &file_keys, &health_keys, &stop_keys,
                                               &log_keys,   &vm_keys,   NULL};
 
-/* ---- as a whole -------------------------------------------------------------------------------------------------- */
+/* ---- the whole document ----------------------------------------------------------------------------------------- */
 
 static int paths_differ(struct reader *r, const struct work_run *run)
 {
@@ -534,7 +534,7 @@ static int paths_differ(struct reader *r, const struct work_run *run)
     return 0;
 }
 
-/* A volume that is mounted is one that the node must reach. */
+/* Adds mounted volumes to the shape, because the node must have access to them. */
 static void volumes_add(struct reader *r, const struct work_run *run, struct berth_shape *shape)
 {
     const char **volumes = ARENA_ARRAY(r->arena, const char *, shape->volumes_len + run->mounts_len);

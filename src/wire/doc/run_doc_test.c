@@ -1,4 +1,4 @@
-/* run_doc_test.c - how workloads say what is mounted, what is asked, how they end. */
+/* run_doc_test.c - keys of how a workload runs: mounts, health checks, stopping. */
 #include <errno.h>
 
 #include "wire/doc/doc_kit_test.h"
@@ -28,7 +28,7 @@ static void every_key_has_its_field(void **state)
     assert_true(run->mounts[1].read_only);
     assert_string_equal(run->mounts[2].bind, "/var/lib/x");
     assert_int_equal(run->mounts[3].tmpfs_bytes, 64 << 20);
-    assert_int_equal(d.workload.shape.volumes_len, 2); /* maps is there once */
+    assert_int_equal(d.workload.shape.volumes_len, 2); /* maps is mounted twice but listed once */
     assert_string_equal(d.workload.shape.volumes[0], "maps");
     assert_string_equal(d.workload.shape.volumes[1], "data");
     assert_int_equal(run->files_len, 3);

@@ -1,4 +1,4 @@
-/* settings.c - settings of apps against the schema that the app brought with it. */
+/* settings.c - checks the settings of an app against the app's schema. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static const struct key setting_rows[] = {
 #undef AT
 static KEY_TABLE(setting_keys, "setting", setting_rows);
 
-/* Below 0, 0, above 0. Whole numbers are compared as such: a double would round them. */
+/* Returns a number below 0, 0 or above 0. Compares integers as integers, because a double would round them. */
 static int number_compare(const json_t *a, const json_t *b)
 {
     if (json_is_integer(a) && json_is_integer(b)) {
@@ -122,7 +122,7 @@ static int bounds_check(struct reader *r, const struct setting *s)
     return 0;
 }
 
-/* One entry of a schema, with everything in it checked against its own type. */
+/* Reads one entry of a schema and checks its values against its type. */
 static int setting_read(struct reader *r, const json_t *value, struct setting *ret)
 {
     struct setting s = {0};
@@ -203,7 +203,7 @@ static const char *name_candidate(const void *ctx, size_t i)
     return iter ? json_object_iter_key(iter) : NULL;
 }
 
-/* Every setting of the schema has its value or default, and there is no other. */
+/* Gives every setting of the schema its value or default; rejects unknown settings. */
 static int against_schema(struct reader *r, const json_t *schema, const json_t *settings, json_t *to)
 {
     const char *name;
@@ -236,7 +236,7 @@ static int against_schema(struct reader *r, const json_t *schema, const json_t *
     return 0;
 }
 
-/* Without a schema: any plain values. */
+/* Without a schema any plain values are accepted. */
 static int without_schema(struct reader *r, const json_t *settings, json_t *to)
 {
     const char *name;

@@ -1,4 +1,4 @@
-/* settings_test.c - schemas and what they accept. */
+/* settings_test.c - schemas, and the settings that they accept. */
 #include "wire/doc/doc_kit_test.h"
 
 static const char schema[] =

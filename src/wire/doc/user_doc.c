@@ -18,7 +18,8 @@ static int hash_read(struct reader *r, const struct key *key, const json_t *valu
 {
     const char *text = json_string_value(value);
     if (!text || strlen(text) != HASH_TEXT_LEN || strspn(text, "0123456789abcdef") != HASH_TEXT_LEN)
-        return err_set(r->err, EINVAL, "expected 64 hexadecimal digits"); /* what was found is not shown */
+        /* the value is not shown, because it may be secret */
+        return err_set(r->err, EINVAL, "expected 64 hexadecimal digits");
     *(const char **)key_field(key, object) = text_keep(r, text);
     return 0;
 }
@@ -111,12 +112,13 @@ int token_doc_read(const json_t *doc, struct arena *arena, struct token_doc *ret
 static int sealed_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     if (!json_is_string(value))
-        return err_set(r->err, EINVAL, "expected what the daemon has sealed"); /* what was found is not shown */
+        /* the value is not shown, because it may be secret */
+        return err_set(r->err, EINVAL, "expected what the daemon has sealed");
     *(const char **)key_field(key, object) = text_keep(r, json_string_value(value));
     return 0;
 }
 
-/* It stands here for the reference; what is stored never has it. */
+/* Only for the reference: stored documents never have this key. */
 static int data_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     (void)key;

@@ -1,4 +1,4 @@
-/* vm_doc.c - what a workload says of the virtual machine it is: disk, kernel, how it is emulated. */
+/* vm_doc.c - keys of virtual machines: disk, kernel, acceleration. */
 #include <errno.h>
 #include <string.h>
 
@@ -80,9 +80,9 @@ int vm_read(struct reader *r, const struct key *key, const json_t *value, void *
     return rc;
 }
 
-/* ---- as a whole -------------------------------------------------------------------------------------------------- */
+/* ---- the whole document ----------------------------------------------------------------------------------------- */
 
-/* What a process has and a virtual machine does not: it would mean something on the node, or nothing. */
+/* Rejects keys of processes, which have no effect in a virtual machine or would affect the node. */
 static int foreign_keys(const struct work_doc *d, struct berth_err *err)
 {
     const struct {
@@ -121,7 +121,7 @@ static int endpoints_check(const struct work_doc *d, bool vm, struct berth_err *
     return 0;
 }
 
-/* What of a node cannot be handed on to a guest. */
+/* Rejects devices of a node that cannot be passed to a guest. */
 static int devices_check(const struct berth_shape *shape, struct berth_err *err)
 {
     if (shape->gpu.count > 0)

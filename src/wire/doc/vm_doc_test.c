@@ -1,4 +1,4 @@
-/* vm_doc_test.c - what a workload says of the virtual machine it is, and what it may not. */
+/* vm_doc_test.c - keys of virtual machines, and rejected values. */
 #include <errno.h>
 
 #include "wire/doc/doc_kit_test.h"

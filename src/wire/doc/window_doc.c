@@ -1,10 +1,10 @@
-/* window_doc.c - documents of windows (nodes kept for somebody, or nobody, for a while) and of domains. */
+/* window_doc.c - documents of windows (nodes reserved for users, groups or maintenance for a time) and of domains. */
 #include <errno.h>
 
 #include "wire/doc/objects.h"
 #include "wire/doc/queue_doc.h"
 
-/* ---- windows ------------------------------------------------------------------------------------------------------ */
+/* ---- windows ---------------------------------------------------------------------------------------------------- */
 
 struct window_entry {
     struct window_doc doc;
@@ -76,7 +76,7 @@ int window_doc_read(const json_t *doc, struct arena *arena, struct window_doc *r
     return rc;
 }
 
-/* ---- domains ------------------------------------------------------------------------------------------------------ */
+/* ---- domains ---------------------------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct domain_doc, field)
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)

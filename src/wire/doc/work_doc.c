@@ -1,11 +1,11 @@
-/* work_doc.c - documents of apps, jobs and vms: the workload, its shape, what it runs, and the daemon's keys. */
+/* work_doc.c - documents of apps, jobs and vms: the workload, its shape, its command, and the daemon's keys. */
 #include <errno.h>
 #include <string.h>
 
 #include "wire/doc/objects.h"
 #include "wire/text/words.h"
 
-enum { ARGUMENT_MAX = 128 * 1024 }; /* as the kernel has it */
+enum { ARGUMENT_MAX = 128 * 1024 }; /* the kernel's limit */
 
 static int argument_read(struct reader *r, const json_t *value, const char **ret)
 {
@@ -15,7 +15,7 @@ static int argument_read(struct reader *r, const json_t *value, const char **ret
     return rc;
 }
 
-/* No single text in place of the list: "sleep 5" is no program. */
+/* Rejects a single string in place of the list: "sleep 5" is not a program. */
 int command_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     if (!json_is_array(value))
@@ -221,7 +221,7 @@ static KEY_TABLE(work_keys, "app, job or vm", work_rows);
 const struct key_table *const work_tables[] = {&work_keys,  &run_keys,  &job_keys, &workload_keys,
                                                &shape_keys, &meta_keys, NULL};
 
-/* Keys of the cluster file that mean nothing here, or something else. */
+/* Rejects keys of the cluster file that have no meaning or another meaning here. */
 static int foreign_keys(struct reader *r, const json_t *doc)
 {
     static const struct {
@@ -242,8 +242,8 @@ static int foreign_keys(struct reader *r, const json_t *doc)
     return 0;
 }
 
-/* Its block of ports is its own on every node, and its pods there share it, first come, first served: as many as each can
- * have a port for every endpoint. */
+/* Limits the pods per node. The workload has the same block of ports on every node, and its pods on a node share the
+ * block, so each pod needs room for a port of every endpoint. */
 static void block_bound(const struct work_doc *d, struct berth_shape *shape)
 {
     uint32_t most = (uint32_t)(PORT_BLOCK / d->endpoints_len);
@@ -286,7 +286,7 @@ int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, 
     if (rc < 0)
         return rc;
 
-    if (d.workload.shape.requests_len) { /* said as `resources` */
+    if (d.workload.shape.requests_len) { /* from the key `resources` */
         entry.workload.shape.requests = d.workload.shape.requests;
         entry.workload.shape.requests_len = d.workload.shape.requests_len;
     }
@@ -295,7 +295,8 @@ int work_doc_read(const json_t *doc, struct arena *arena, struct work_doc *ret, 
     if (entry.gang_alone)
         d.workload.gang = d.workload.id;
     else if (d.workload.gang && *d.workload.gang && d.owner && *d.owner)
-        d.workload.gang = arena_fmt(arena, "%s/%s", d.owner, d.workload.gang); /* nobody joins another's by its name */
+        /* so that no user can join another user's gang by its name */
+        d.workload.gang = arena_fmt(arena, "%s/%s", d.owner, d.workload.gang);
     rc = job_finish(&r, doc, &d.job, &d.workload);
     if (rc < 0)
         return rc;

@@ -1,4 +1,4 @@
-/* work_doc_test.c - documents of workloads: every key, the defaults, and what is refused. */
+/* work_doc_test.c - documents of workloads: every key, the defaults, and rejected values. */
 #include "wire/doc/doc_kit_test.h"
 
 static void what_people_post_is_read(void **state)

@@ -15,7 +15,7 @@ static int exponent_read(const char **at, int32_t *ret)
     bool minus = p[1] == '-';
     const char *digit = p + 1 + (p[1] == '-' || p[1] == '+');
     if (!isdigit((unsigned char)*digit))
-        return 0; /* a unit may start like this */
+        return 0; /* a unit may start with 'e' or 'E' */
     int32_t value = 0;
     for (; isdigit((unsigned char)*digit); digit++)
         value = value > EXPONENT_MAX ? value : value * 10 + (*digit - '0');
@@ -31,7 +31,7 @@ int decimal_read(const char *text, struct decimal *ret)
     struct decimal d = {.negative = *text == '-'};
     const char *p = text + (*text == '-' || *text == '+');
     bool dot = false, any = false;
-    int32_t zeros = 0; /* seen, but not yet needed: 2.500 is 2.5 */
+    int32_t zeros = 0; /* trailing zeros not yet added: 2.500 is 2.5 */
 
     for (;; p++) {
         if (*p == '.' && !dot) {
@@ -73,7 +73,7 @@ int decimal_scale(const struct decimal *d, uint64_t scale, int64_t *ret, bool *r
 
     for (int32_t e = d->exponent; e > 0 && value; e--) {
         value *= 10;
-        if (value > INT64_MAX) /* below 2^68 before the next step: no wrap */
+        if (value > INT64_MAX) /* below 2^68 before the next step, so no wraparound */
             return -ERANGE;
     }
     for (int32_t e = d->exponent; e < 0 && value; e++) {
@@ -89,7 +89,7 @@ int decimal_scale(const struct decimal *d, uint64_t scale, int64_t *ret, bool *r
 
 const char *decimal_text(const json_t *number, char buf[static DECIMAL_TEXT_MAX])
 {
-    /* 15 digits: what was written with as many comes back as written. jansson's printing ignores the locale. */
+    /* With 15 digits, numbers written with up to 15 digits are printed unchanged. jansson ignores the locale. */
     size_t len = json_dumpb(number, buf, DECIMAL_TEXT_MAX - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
     buf[len < DECIMAL_TEXT_MAX ? len : 0] = 0;
     return buf;

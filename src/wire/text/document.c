@@ -1,4 +1,4 @@
-/* document.c - reading files; JSON by jansson, YAML by yaml.c. */
+/* document.c - reads files; JSON by jansson, YAML by yaml.c. */
 #include "wire/text/document.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 enum { READ_STEP = 256 * 1024 };
 
 /* Counts values and depth before a tree is built, so that neither can exhaust memory or stack. Malformed text is
- * measured as well as it goes; the parser refuses it. */
+ * counted approximately; the parser rejects it. */
 static int json_measure(const char *text, size_t len, const char *name, struct berth_err *err)
 {
     size_t nodes = 1, depth = 0, line = 1, line_at = 0;
@@ -67,7 +67,7 @@ static int json_parse(const char *text, size_t len, const char *name, json_t **r
     return 0;
 }
 
-/* Skips a byte-order mark and says where the text begins; past its end if it is blank. */
+/* Returns the offset of the text after a byte-order mark and blanks; `len` for blank text. */
 static size_t content_at(const char *text, size_t len)
 {
     size_t at = len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
@@ -113,7 +113,7 @@ void documents_done(struct documents *d)
     vec_done(d);
 }
 
-/* JSON values with white space, or a line `---`, between them. */
+/* Parses JSON values separated by white space or a line `---`. */
 static int json_parse_each(const char *text, size_t len, const char *name, struct documents *ret, struct berth_err *err)
 {
     size_t line = 1, at = content_at(text, len), counted = 0;
@@ -182,7 +182,7 @@ static const char *path_name(const char *path)
     return strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
-/* A whole file, or standard input when path is "-". */
+/* Reads a whole file, or standard input for the path "-". */
 static int text_read(const char *path, struct text *ret, struct berth_err *err)
 {
     bool standard = strcmp(path, "-") == 0;
@@ -196,7 +196,7 @@ static int text_read(const char *path, struct text *ret, struct berth_err *err)
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
         if ((uintmax_t)st.st_size > DOCUMENT_BYTES_MAX)
             return err_set(err, EFBIG, "%s: larger than %zu bytes", name, DOCUMENT_BYTES_MAX);
-        expect = (size_t)st.st_size + 1; /* room to see the end */
+        expect = (size_t)st.st_size + 1; /* one byte more, to detect the end of the file */
     }
 
     int rc = 0;
@@ -223,7 +223,7 @@ int document_read(const char *path, json_t **ret, struct berth_err *err)
     int rc = text_read(path, &text, err);
     if (rc < 0)
         return rc;
-    assert(text.at); /* there is room for the end at least */
+    assert(text.at); /* has room for at least the final NUL */
     return document_parse(text.at, text.len, path_name(path), ret, err);
 }
 

@@ -1,4 +1,6 @@
-/* document_fuzz.c - any bytes give a tree within the limits, or an error; what was read can be written and read back. */
+/* document_fuzz.c - any bytes give a tree within the limits, or an error; a parsed tree can be printed and parsed
+ * again.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 #include "wire/text/yaml.h"
 #include "wire/text/yaml_write.h"
 
-enum { LOOKED_AT_MAX = 100000 }; /* aliases can make millions of a small input */
+enum { LOOKED_AT_MAX = 100000 }; /* aliases can expand a small input to millions of values */
 
 static void tree_check(const json_t *value, unsigned depth, size_t *seen)
 {

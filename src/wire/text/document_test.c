@@ -1,4 +1,4 @@
-/* document_test.c - the same tree from JSON and YAML, and clear words about what is wrong. */
+/* document_test.c - JSON and YAML give the same tree, and errors are clear. */
 #include "wire/text/document.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "wire/text/yaml.h"
 
-/* Parses and gives the tree as compact JSON, or "error: TEXT". To be freed. */
+/* Parses a text; returns the tree as compact JSON, or "error: TEXT". The caller frees it. */
 /* A row of a table that is too wide for columns. */
 #define ROW(...)                                                                                                       \
     {                                                                                                                  \
@@ -68,7 +68,7 @@ static void a_text_gives_a_tree_or_an_error(void **state)
         ROW("", "error: f: empty"),
         ROW(" \n\t", "error: f: empty"),
         ROW("# nothing\n", "error: f: empty"),
-        /* What jansson finds it says in words that differ between its versions. */
+        /* jansson's error texts differ between its versions. */
         ROW("{\"a\": 1, \"a\": 2}", "error: f:1:"),
         ROW("{\"a\": }", "error: f:1:"),
         ROW("{\"a\": 1} x", "error: f:1:"),
@@ -175,7 +175,7 @@ static void depth_is_bounded(void **state)
             free(got);
         }
 
-    /* Depth hidden behind aliases. */
+    /* Depth hidden by aliases. */
     CLEANUP(str) struct str s = {0};
     str_add(&s, "- &a0 [x]\n");
     for (int i = 1; i < DOCUMENT_DEPTH_MAX + 4; i++)
@@ -185,7 +185,7 @@ static void depth_is_bounded(void **state)
     free(got);
 }
 
-/* Nine levels of nine aliases stand for 400 million values. */
+/* Nine levels of nine aliases expand to 400 million values. */
 static void aliases_are_counted_as_what_they_stand_for(void **state)
 {
     (void)state;
@@ -215,7 +215,7 @@ static void the_number_of_values_is_bounded(void **state)
     mem_free(text);
 }
 
-/* Every document as "LINE:JSON", a space between them, or "error: TEXT". */
+/* Returns every document as "LINE:JSON", separated by spaces, or "error: TEXT". */
 static char *parsed_each(const char *text)
 {
     CLEANUP(str) struct str out = {0};
@@ -306,7 +306,7 @@ static void files_are_read_whole(void **state)
     assert_int_equal(json_array_size(doc), 100000);
     json_decref(doc);
 
-    /* The same through standard input, whose size is not known. */
+    /* The same through standard input, whose size is unknown. */
     doc = NULL;
     int was = dup(STDIN_FILENO);
     assert_int_equal(lseek(fd, 0, SEEK_SET), 0);

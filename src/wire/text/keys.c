@@ -1,4 +1,4 @@
-/* keys.c - reading objects by their tables, and single values. */
+/* keys.c - parses objects by their tables, and single values. */
 #include "wire/text/keys.h"
 
 #include <errno.h>
@@ -108,7 +108,7 @@ int object_read(struct reader *r, const json_t *value, const struct part *parts,
     struct parts all = {parts, parts_len};
     if (!json_is_object(value))
         return expected(r, "an object", value);
-    /* Members that a table knows are counted: when all are, none is unknown. */
+    /* Counts the members that a table knows: if all are known, no unknown key needs to be found. */
     size_t known = 0;
     for (size_t p = 0; p < parts_len; p++) {
         const struct key_table *table = parts[p].table;
@@ -227,7 +227,7 @@ int moment_read(struct reader *r, const struct key *key, const json_t *value, vo
     return rc;
 }
 
-/* Numbers above 2^63 are no JSON integers here, so they may stand in quotes. */
+/* jansson integers end at 2^63, so larger numbers may be quoted. */
 int u64_read(struct reader *r, const struct key *key, const json_t *value, void *object)
 {
     uint64_t number = 0;
@@ -305,6 +305,6 @@ int word_read(struct reader *r, const struct key *key, const json_t *value, void
         return expected(r, "a word", value);
     int rc = word_find(r, key->arg, json_string_value(value), &found);
     if (rc == 0)
-        memcpy(key_field(key, object), &found, sizeof found); /* any enum */
+        memcpy(key_field(key, object), &found, sizeof found); /* a field of any enum type */
     return rc;
 }

@@ -1,18 +1,18 @@
-/* lists.c - the parts of keys.h that read lists and maps. */
+/* lists.c - the functions of keys.h that parse lists and maps. */
 #include <string.h>
 
 #include "wire/text/keys.h"
 #include "wire/text/moment.h"
 #include "wire/text/quantity.h"
 
-/* The pointer fields are of many types, all of one representation. */
+/* The fields are pointers of different types with the same representation. */
 void list_set(const struct key *key, void *object, const void *at, size_t len)
 {
     memcpy(key_field(key, object), &at, sizeof at);
     memcpy((char *)object + key->len_at, &len, sizeof len);
 }
 
-/* A list, or one value that stands for a list of one. */
+/* Returns the length of a list; a single value counts as a list of one. */
 static size_t list_len(const json_t *value)
 {
     return json_is_array(value) ? json_array_size(value) : 1;
@@ -63,7 +63,7 @@ int objects_read(struct reader *r, const struct key *key, const json_t *value, v
 
 typedef int member_read(struct reader *r, const char *name, const json_t *value, void *item);
 
-/* An object whose keys are the user's own names: a record of `size` bytes for each. */
+/* Parses an object whose keys are names chosen by the user, with a record of `size` bytes for each. */
 static int map_read(struct reader *r, const struct key *key, const json_t *value, void *object, const char *what,
                     size_t size, member_read *read)
 {

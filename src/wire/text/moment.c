@@ -1,4 +1,4 @@
-/* moment.c - durations and timestamps. */
+/* moment.c - parses and prints durations and timestamps. */
 #include "wire/text/moment.h"
 
 #include <ctype.h>
@@ -25,7 +25,7 @@ static const struct {
     {"w",  7 * 86400 * (uint64_t)1000000000},
 };
 
-/* The unit a text starts with, its name's length in *ret_len; 0: none. */
+/* Returns the unit at the start of a text and its length in *ret_len; 0: none. */
 static uint64_t unit_read(const char *text, size_t *ret_len)
 {
     size_t len = 0;
@@ -46,7 +46,7 @@ static int seconds_parse(const char *text, const struct decimal *d, int64_t *ret
     int64_t ns;
     if (decimal_scale(d, (uint64_t)SECOND_NS, &ns, &exact) < 0)
         return err_set(err, ERANGE, "%s is too far away", quote(text, shown));
-    *ret_ns = ns; /* what is finer than a nanosecond is dropped */
+    *ret_ns = ns; /* fractions of a nanosecond are dropped */
     return 0;
 }
 
@@ -76,7 +76,7 @@ int duration_parse_text(const char *text, int64_t *ret_ns, struct berth_err *err
     return 0;
 }
 
-/* `len` digits into *ret; false if there are fewer. */
+/* Parses `len` digits into *ret; false if there are fewer. */
 static bool digits_read(const char **p, size_t len, int64_t *ret)
 {
     int64_t value = 0;
@@ -98,7 +98,8 @@ static bool mark_read(const char **p, const char *any)
     return true;
 }
 
-/* Days from 1970-01-01 in the Gregorian calendar; March comes first, so that leap days end a year. */
+/* Returns the days since 1970-01-01 in the Gregorian calendar. The year starts in March, so that leap days are at its
+ * end. */
 static int64_t days_from_civil(int64_t y, int64_t m, int64_t d)
 {
     y -= m <= 2;
@@ -204,7 +205,7 @@ int timestamp_parse(const json_t *value, int64_t *ret_ns, struct berth_err *err)
 static void civil_from_days(int64_t days, int64_t *ret_y, int64_t *ret_m, int64_t *ret_d)
 {
     days += 719468;
-    int64_t era = days / 146097; /* 64 bits of nanoseconds never reach the year 0 */
+    int64_t era = days / 146097; /* 64-bit nanoseconds never reach the year 0 */
     int64_t of_era = days - era * 146097;
     int64_t y = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
     int64_t of_year = of_era - (365 * y + y / 4 - y / 100);

@@ -1,4 +1,4 @@
-/* moment_test.c - durations and points in time. */
+/* moment_test.c - durations and times. */
 #include "wire/text/moment.h"
 
 #include <setjmp.h>
@@ -103,7 +103,7 @@ static void timestamps(void **state)
     rows_hold(rows, sizeof rows / sizeof *rows, timestamp_parse);
 }
 
-/* Each of 300 years of days, against the C library. */
+/* Every day of 300 years, compared with the C library. */
 static void every_day_is_where_it_should_be(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* quantity.c - amounts with units. */
+/* quantity.c - parses and prints amounts with units. */
 #include "wire/text/quantity.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ struct unit {
     bool binary;
 };
 
-/* Largest first, as printing tries them. */
+/* Largest first, the order that printing tries. */
 static const struct unit units[] = {
     {"Pi", (uint64_t)1 << 50, true },
     {"Ti", (uint64_t)1 << 40, true },
@@ -38,7 +38,7 @@ static bool is_cpu(const char *resource)
     return strcmp(resource, "cpu") == 0;
 }
 
-/* Thousandths: 2.5, "500m". */
+/* Parses an amount in thousandths: 2.5, "500m". */
 static int milli_parse(const char *text, const struct decimal *d, uint64_t scale, int64_t *ret, struct berth_err *err)
 {
     char shown[QUOTE_MAX];
@@ -124,7 +124,7 @@ int ratio_parse(const json_t *value, int64_t *ret, struct berth_err *err)
     return rc;
 }
 
-/* What is usually meant in bytes; of other resources only large round amounts get a unit. */
+/* Returns whether the resource is usually counted in bytes; other resources get a unit only for large round amounts. */
 static bool is_size(const char *resource)
 {
     static const char *const words[] = {"memory", "storage", "disk", "hugepages", "swap", "traffic"};
@@ -134,7 +134,7 @@ static bool is_size(const char *resource)
     return false;
 }
 
-/* `value` in hundredths of a unit, without needless zeros. */
+/* Prints `value`, in hundredths of a unit, without trailing zeros. */
 static const char *hundredths_print(bool negative, unsigned __int128 value, const char *unit,
                                     char buf[static QUANTITY_TEXT_MAX])
 {
@@ -168,7 +168,7 @@ const char *quantity_print(const char *resource, int64_t amount, char buf[static
     (void)snprintf(buf, QUANTITY_TEXT_MAX, "%s%" PRIu64, negative ? "-" : "", size);
     for (size_t i = 0; i < units_len; i++) {
         const struct unit *u = &units[i];
-        uint64_t least = u->binary && bytes ? u->scale : 1000000; /* 4096 shares are not 4Ki shares */
+        uint64_t least = u->binary && bytes ? u->scale : 1000000; /* 4096 shares are not printed as 4Ki */
         unsigned __int128 hundred = (unsigned __int128)size * 100;
         if (size < u->scale || size < least || hundred % u->scale)
             continue;

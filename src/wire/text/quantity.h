@@ -1,7 +1,7 @@
-/* quantity.h - amounts of resources as people write them: "500m", "2.5", "16Gi", "10G".
+/* quantity.h - parses and prints amounts of resources: "500m", "2.5", "16Gi", "10G".
  *
- * `cpu` is counted in thousandths of a core, everything else in bytes or units, as berth.h says. All arithmetic is on
- * whole numbers. Whether an amount makes sense (it may be negative here) is the model's to say.
+ * `cpu` is counted in thousandths of a core, everything else in bytes or units, as in berth.h. All arithmetic uses
+ * integers. The model decides whether an amount is valid (it may be negative here).
  */
 #pragma once
 
@@ -12,13 +12,13 @@
 
 enum { QUANTITY_TEXT_MAX = 32 };
 
-/* A string or a number. Units: m (thousandths; of cpu only), k M G T P, Ki Mi Gi Ti Pi. What is not whole is refused,
- * save that a size in binary units is rounded up to the next byte ("62.7Gi"). */
+/* Parses a string or a number. Units: m (thousandths; only for cpu), k M G T P, Ki Mi Gi Ti Pi. Rejects amounts that
+ * are not integers, except that a size in binary units is rounded up to the next byte ("62.7Gi"). */
 int quantity_parse(const char *resource, const json_t *value, int64_t *ret, struct berth_err *err);
 int quantity_parse_text(const char *resource, const char *text, int64_t *ret, struct berth_err *err);
 
 /* Writes the shortest readable form that parses back to the same amount, and returns buf. */
 const char *quantity_print(const char *resource, int64_t amount, char buf[static QUANTITY_TEXT_MAX]);
 
-/* A ratio or a share in thousandths: 1.5 and "1500m" are 1500. */
+/* Parses a ratio or share in thousandths: 1.5 and "1500m" are 1500. */
 int ratio_parse(const json_t *value, int64_t *ret, struct berth_err *err);

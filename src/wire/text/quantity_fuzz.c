@@ -1,4 +1,4 @@
-/* quantity_fuzz.c - amounts, durations and times: what is read can be printed and read again. */
+/* quantity_fuzz.c - amounts, durations and times: every accepted text can be printed and parsed again. */
 #include "wire/text/quantity.h"
 
 #include <assert.h>

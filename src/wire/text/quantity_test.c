@@ -1,4 +1,4 @@
-/* quantity_test.c - amounts are read exactly, and printed so that they come back. */
+/* quantity_test.c - amounts are parsed exactly; printed amounts parse to the same value. */
 #include "wire/text/quantity.h"
 
 #include <setjmp.h>
@@ -53,7 +53,7 @@ static void what_people_write_is_understood(void **state)
         {"memory",   "2P",                            2000000000000000},
         {"memory",   "1e9",                           1000000000      },
         {"memory",   "12E3",                          12000           },
-        {"memory",   "0.1Ki",                         103             }, /* 102.4 bytes: up */
+        {"memory",   "0.1Ki",                         103             }, /* 102.4 bytes, rounded up */
         {"memory",   "-0.1Ki",                        -103            },
         {"memory",   "-5Gi",                          -5 * GI         },
         {"memory",   "9223372036854775807",           INT64_MAX       },
@@ -138,7 +138,7 @@ static void ratios_are_thousandths(void **state)
     (void)state;
     static const struct {
         const char *json;
-        int64_t want; /* INT64_MIN: refused */
+        int64_t want; /* INT64_MIN: rejected */
     } rows[] = {
         {"1.5",      1500     },
         {"1",        1000     },

@@ -1,4 +1,4 @@
-/* words.c - quoting and guessing. */
+/* words.c - quotes text and suggests words. */
 #include "wire/text/words.h"
 
 #include <ctype.h>
@@ -13,7 +13,7 @@ static const char *cut(const char *text, const char *mark, char buf[static QUOTE
     const char *more = "";
     if (len > SHOWN_MAX) {
         len = SHOWN_MAX;
-        while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80) /* inside a character */
+        while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80) /* within a UTF-8 character */
             len--;
         more = "...";
     }
@@ -31,7 +31,8 @@ const char *shorten(const char *text, char buf[static QUOTE_MAX])
     return cut(text, "", buf);
 }
 
-/* Letters to change, insert, delete or swap with the next to make b of a; case and - against _ count for nothing. */
+/* Returns the number of changes, insertions, deletions and swaps of neighbours that turn a into b. Ignores case, and
+ * '-' against '_'. */
 static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     size_t rows[3][WORD_MAX + 1];
@@ -71,7 +72,7 @@ const char *suggest(const char *word, const char *(*candidate)(const void *ctx, 
     char a[WORD_MAX], b[WORD_MAX];
     if (strnlen(word, WORD_MAX + 1) > WORD_MAX)
         return NULL;
-    size_t a_len = fold(word, a), best = a_len < 4 ? 2 : 3; /* farther away is a guess in the dark */
+    size_t a_len = fold(word, a), best = a_len < 4 ? 2 : 3; /* larger distances are not similar */
     const char *found = NULL, *name;
     for (size_t i = 0; (name = candidate(ctx, i)); i++) {
         size_t b_len = fold(name, b), d = distance(a, a_len, b, b_len);

@@ -1,4 +1,4 @@
-/* words_test.c - quoting and guessing. */
+/* words_test.c - quoting and suggestions. */
 #include "wire/text/words.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* yaml.c - libyaml's events to a tree. No recursion: the open collections stand on a stack of bounded depth. */
+/* yaml.c - builds a tree from libyaml's events. No recursion: open collections are on a stack of limited depth. */
 #include "wire/text/yaml.h"
 
 #include <errno.h>
@@ -11,16 +11,16 @@
 #include "wire/text/document.h"
 
 struct anchor {
-    json_t *value; /* NULL while its collection is still open */
-    size_t nodes;  /* the value stands for, itself included */
+    json_t *value; /* NULL while its collection is open */
+    size_t nodes;  /* number of values, including itself */
     size_t height; /* 0 for a scalar */
 };
 
 struct frame {
     json_t *collection;
-    char *key;         /* waiting for its value */
-    size_t nodes_from; /* of the whole tree, when this was opened */
-    size_t height;     /* seen so far */
+    char *key;         /* key whose value comes next */
+    size_t nodes_from; /* node count of the tree when this was opened */
+    size_t height;     /* greatest height so far */
     sym anchor;        /* 0: none */
 };
 
@@ -30,10 +30,10 @@ struct builder {
     struct frame frames[DOCUMENT_DEPTH_MAX];
     size_t depth, nodes;
     struct intern names;
-    VEC(struct anchor) anchors; /* by name */
+    VEC(struct anchor) anchors; /* indexed by name */
     json_t *root;
-    size_t line;     /* where the root starts, from 1 */
-    yaml_take *take; /* of each document; NULL: there may be one only */
+    size_t line;     /* first line of the root, from 1 */
+    yaml_take *take; /* called for each document; NULL: only one document allowed */
     void *take_ctx;
 };
 
@@ -62,7 +62,7 @@ static sym anchor_open(struct builder *b, const yaml_char_t *name)
     sym anchor = intern_put(&b->names, (const char *)name);
     if (anchor >= b->anchors.len)
         vec_resize(&b->anchors, (size_t)anchor + 1);
-    json_decref(b->anchors.at[anchor].value); /* a later anchor of the same name takes over */
+    json_decref(b->anchors.at[anchor].value); /* a later anchor with the same name replaces it */
     b->anchors.at[anchor] = (struct anchor){0};
     return anchor;
 }
@@ -71,11 +71,11 @@ static void anchor_close(struct builder *b, sym anchor, json_t *value, size_t no
 {
     if (!anchor)
         return;
-    json_decref(b->anchors.at[anchor].value); /* the same name was used inside */
+    json_decref(b->anchors.at[anchor].value); /* the same name was used inside its own collection */
     b->anchors.at[anchor] = (struct anchor){json_incref(value), nodes, height};
 }
 
-/* Puts a finished value where it belongs; takes the reference over. */
+/* Adds a finished value to its collection; takes the reference. */
 static int attach(struct builder *b, yaml_mark_t at, json_t *value, size_t height)
 {
     if (b->depth == 0) {
@@ -117,7 +117,7 @@ static bool tag_is(const yaml_char_t *tag, const char *name)
            strcmp((const char *)tag + sizeof prefix - 1, name) == 0;
 }
 
-/* Whether a resolved value is what its tag says. */
+/* Returns whether a resolved value matches its tag. */
 static bool tag_agrees(const yaml_char_t *tag, const json_t *value)
 {
     return (tag_is(tag, "null") && json_is_null(value)) || (tag_is(tag, "bool") && json_is_boolean(value)) ||
@@ -215,11 +215,11 @@ static int on_value(struct builder *b, const yaml_event_t *e)
     case YAML_ALIAS_EVENT: return on_alias(b, e);
     case YAML_MAPPING_START_EVENT:
     case YAML_SEQUENCE_START_EVENT: return on_open(b, e);
-    default: return 0; /* starts and ends of the stream and of the document */
+    default: return 0; /* start and end of the stream or document */
     }
 }
 
-/* libyaml gives a place for everything but bytes that are no text. */
+/* Reports a libyaml error; libyaml gives no position for invalid bytes. */
 static int parser_fail(struct builder *b, const yaml_parser_t *p, const char *text, size_t len)
 {
     if (p->error == YAML_MEMORY_ERROR)
@@ -244,7 +244,7 @@ static bool is_nothing(const yaml_event_t *e)
     return e->type == YAML_SCALAR_EVENT && e->data.scalar.length == 0 && e->data.scalar.plain_implicit;
 }
 
-/* Of the only document. A second one may only be an empty one at the end, as a trailing `---` makes it. */
+/* Handles an event of the only document. A second document must be empty, as after a trailing `---`. */
 static int step_single(struct builder *b, const yaml_event_t *e)
 {
     if (e->type == YAML_STREAM_END_EVENT)
@@ -256,7 +256,7 @@ static int step_single(struct builder *b, const yaml_event_t *e)
     return fail(b, e->start_mark, EINVAL, "a second document; a file holds one, so put everything before the `---`");
 }
 
-/* Anchors are those of one document. */
+/* Clears the anchors, which belong to one document. */
 static void anchors_clear(struct builder *b)
 {
     for (size_t i = 0; i < b->anchors.len; i++)

@@ -1,8 +1,8 @@
-/* yaml.h - a YAML document becomes a tree of JSON values; a stream of them, one tree each.
+/* yaml.h - parses a YAML document into a tree of JSON values, or a stream into one tree for each document.
  *
- * Plain scalars follow the core schema of YAML 1.2 (null, true, false, whole and decimal numbers; `yes`, `on` and dates
- * are strings), with one exception: a number with a leading zero, like 007, stays text. Merge keys (<<) are not part of
- * it. Values that an alias repeats are shared, not copied, and must not be changed.
+ * Plain scalars follow the core schema of YAML 1.2 (null, true, false, integers and decimal numbers; `yes`, `on` and
+ * dates are strings), with one exception: a number with a leading zero, such as 007, is a string. Merge keys (<<) are
+ * not supported. Values repeated by an alias are shared, not copied, and must not be changed.
  */
 #pragma once
 
@@ -11,14 +11,14 @@
 
 #include "base/err.h"
 
-/* The limits are those of document.h. On success *ret is a new reference. */
+/* The limits of document.h apply. On success *ret is a new reference. */
 int yaml_parse(const char *text, size_t len, const char *name, json_t **ret, struct berth_err *err);
 
-/* Every document of a stream, in order; `take` is given the reference and the line it starts at, from 1. What is empty
- * between two `---` is left out. The limits are those of one document, for all of them together. */
+/* Parses every document of a stream in order. `take` gets the reference and the document's first line, from 1. Empty
+ * documents between two `---` are skipped. The limits apply to all documents together. */
 typedef void yaml_take(void *ctx, json_t *root, size_t line);
 int yaml_parse_each(const char *text, size_t len, const char *name, yaml_take *take, void *ctx, struct berth_err *err);
 
-/* What a plain (unquoted) scalar means; NULL and -ERANGE or -EDOM for a number that cannot be kept exactly as a
- * 64-bit whole number, or not at all (.inf, .nan). */
+/* Converts a plain (unquoted) scalar. Returns -ERANGE or -EDOM, and leaves *ret untouched, for a number that is not
+ * exact as a 64-bit integer, or not a number at all (.inf, .nan). */
 int yaml_scalar(const char *text, size_t len, json_t **ret);

@@ -1,4 +1,4 @@
-/* yaml_scalar.c - what an unquoted YAML scalar means. */
+/* yaml_scalar.c - the meaning of unquoted YAML scalars. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@ static size_t digits(const char *text, size_t len, size_t from)
     return i - from;
 }
 
-/* 0x1F and 0o17. */
+/* Parses 0x1F and 0o17. */
 static int based_parse(const char *text, size_t len, json_t **ret, bool *ret_is)
 {
     unsigned base = text[1] == 'x' ? 16 : 8;
@@ -36,7 +36,7 @@ static int based_parse(const char *text, size_t len, json_t **ret, bool *ret_is)
         unsigned char c = (unsigned char)text[i];
         unsigned digit = isdigit(c) ? c - (unsigned)'0' : isxdigit(c) ? (unsigned)(tolower(c) - 'a') + 10 : base;
         if (digit >= base)
-            return 0; /* text */
+            return 0; /* a string */
         over |= __builtin_mul_overflow(value, (json_int_t)base, &value);
         over |= __builtin_add_overflow(value, (json_int_t)digit, &value);
     }
@@ -47,8 +47,8 @@ static int based_parse(const char *text, size_t len, json_t **ret, bool *ret_is)
     return 0;
 }
 
-/* Rewrites a number of the core schema as JSON knows it and lets jansson convert it: that does not depend on the
- * locale. Nothing is written when the text is no number. */
+/* Rewrites a number of the core schema as JSON, because jansson converts independently of the locale. Returns false and
+ * writes nothing for other text. */
 static bool number_as_json(const char *text, size_t len, char out[static NUMBER_TEXT_MAX])
 {
     size_t i = 0;
@@ -67,7 +67,7 @@ static bool number_as_json(const char *text, size_t len, char out[static NUMBER_
     }
     if (whole + fraction == 0)
         return false;
-    if (whole > 1 && text[whole_at] == '0') /* 007: which number is meant differs between readers */
+    if (whole > 1 && text[whole_at] == '0') /* 007: parsers disagree about its value */
         return false;
 
     size_t exponent_at = i, exponent = 0;

@@ -1,4 +1,4 @@
-/* yaml_write.c - block style by recursion over the tree; jansson bounds the depth of what it parses. */
+/* yaml_write.c - prints block style by recursion over the tree; jansson limits the depth of parsed trees. */
 #include "wire/text/yaml_write.h"
 
 #include <ctype.h>
@@ -14,12 +14,12 @@
 
 enum {
     INDENT = 2,
-    KEY_SIMPLE_MAX = 128, /* readers may refuse a key of more than 1024 characters unless a `?` stands before it */
+    KEY_SIMPLE_MAX = 128, /* parsers may reject a key of more than 1024 characters without a leading `?` */
 };
 
-/* ---- texts --------------------------------------------------------------------------------------------------------- */
+/* ---- strings ---------------------------------------------------------------------------------------------------- */
 
-/* The character at p, of valid UTF-8, and how many bytes it takes. */
+/* Returns the character at p, of valid UTF-8, and its length in bytes. */
 static unsigned utf8_next(const unsigned char *p, size_t *ret_len)
 {
     size_t len = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
@@ -31,7 +31,8 @@ static unsigned utf8_next(const unsigned char *p, size_t *ret_len)
     return c;
 }
 
-/* May stand in a document as it is: neither a control character nor one that some reader takes for a line break. */
+/* Returns whether a character may be in a document unescaped: neither a control character nor a line break for any
+ * parser. */
 static bool printable(unsigned c)
 {
     return (c >= 0x20 && c < 0x7f) || (c >= 0xa0 && c != 0x2028 && c != 0x2029 && c != 0xfeff && c < 0xfffe) ||
@@ -48,7 +49,7 @@ static bool all_printable(const char *text, size_t len, bool lines)
     return true;
 }
 
-/* Words and numbers that only YAML 1.1 takes for something else than text: yes, 0b11, 1_000, 12:30, 007, 2026-03-01. */
+/* Returns whether YAML 1.1 does not parse the text as a string: yes, 0b11, 1_000, 12:30, 007, 2026-03-01. */
 static bool old_meaning(const char *text, size_t len)
 {
     static const char *const words[] = {"y", "n", "yes", "no", "on", "off", "<<", "="};
@@ -110,7 +111,7 @@ void yaml_write_text(struct str *to, const char *text, size_t len)
         quoted_write(to, text, len);
 }
 
-/* Several lines stand as they are below a `|`, if nothing about their ends and indents is unusual. */
+/* Returns whether several lines can be written as a literal block `|`: their ends and indents must be ordinary. */
 static bool literal_safe(const char *text, size_t len)
 {
     size_t newlines = 0;
@@ -146,9 +147,9 @@ static void literal_write(struct str *to, const char *text, size_t len, size_t i
     }
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------- */
+/* ---- values ----------------------------------------------------------------------------------------------------- */
 
-/* The fewest digits that read back as the same number, and always as one with a fraction. */
+/* Prints the fewest digits that parse to the same number, always with a fraction. */
 static void real_write(struct str *to, double x)
 {
     char text[40];
@@ -168,7 +169,7 @@ static bool collection(const json_t *value)
     return json_is_array(value) ? json_array_size(value) > 0 : json_object_size(value) > 0;
 }
 
-/* What fits behind a key or a dash, with its newline. `indent` is that of lines below. */
+/* Prints a value after a key or dash, with its newline. `indent` is the indent of lines below. */
 static void scalar_write(struct str *to, const json_t *value, size_t indent)
 {
     switch (json_typeof(value)) {
@@ -214,7 +215,7 @@ static void member_write(struct str *to, const char *key, const json_t *value, s
     }
 }
 
-/* begun: the first line has its indent already, after a dash. */
+/* begun: the first line already has its indent, after a dash. */
 static void block_write(struct str *to, const json_t *value, size_t indent, bool begun)
 {
     const char *key;

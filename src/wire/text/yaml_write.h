@@ -1,8 +1,8 @@
-/* yaml_write.h - a tree of JSON values becomes a YAML document that people read and edit.
+/* yaml_write.h - prints a tree of JSON values as a readable YAML document.
  *
- * Block style, two spaces a level, keys in their order. What is written reads back as the same tree by yaml.h, and by
- * other readers of YAML 1.1 and 1.2: a text that one of them would take for a number, a date, a truth or nothing is
- * quoted. Not for large data: the API speaks JSON.
+ * Block style, two spaces per level, keys in their order. The output parses to the same tree with yaml.h and with other
+ * parsers of YAML 1.1 and 1.2: strings that a parser would take for a number, date, boolean or null are quoted. Not for
+ * large data: the API uses JSON.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 
 #include "base/str.h"
 
-/* Appends the value as a whole document, ending in a newline, without a `---`. */
+/* Appends the value as a whole document that ends in a newline, without `---`. */
 void yaml_write(struct str *to, const json_t *value);
 
-/* Appends a text as one line that reads back as a text: plain where that is safe, else in quotes. */
+/* Appends a string as one line that parses as a string: plain if that is safe, otherwise quoted. */
 void yaml_write_text(struct str *to, const char *text, size_t len);

@@ -1,4 +1,4 @@
-/* yaml_write_test.c - what is written is what people expect, and reads back as the same tree. */
+/* yaml_write_test.c - printed documents are readable and parse to the same tree. */
 #include "wire/text/yaml_write.h"
 
 #include <setjmp.h>
@@ -176,7 +176,7 @@ static void long_keys_are_read(void **state)
     reads_back(value);
 }
 
-/* A value made from a seed: texts of nasty characters, nested a few levels. */
+/* Returns a random nested value with difficult strings. */
 static json_t *random_value(uint64_t *seed, unsigned depth)
 {
     static const char *const bits[] = {"a",  " ", ":",  "#", "-", "\n", "\"", "'",    "1",  ".",        "e",
