@@ -117,12 +117,12 @@ json_t *tenant_doc(enum kind kind, const char *name, const json_t *spec);
 /* Checks the document against the state. -EINVAL, or -ENOENT if it names an object that does not exist; the message
  * uses the words of the custom resource. */
 int tenant_check(struct state *s, enum kind kind, const char *name, const json_t *doc, struct berth_err *err);
-/* What GPUs are called as resources of nodes; NULL past the end. */
+/* Returns the i-th GPU resource name of nodes; NULL past the end. */
 const char *tenant_gpu_at(size_t i);
 
 /* tenant_usage.c */
 void tenant_past_clear(struct tenant *e);
-/* The books are to be made again of what its status said last. */
+/* Has the usage records restored from the object's last status. */
 void tenant_recall(struct tenants *t, uint32_t tenant);
-/* Makes books of what statuses said. One that is not in force yet waits: nobody knows its totals. */
+/* Restores usage records from statuses. An object not in force yet waits, because its totals are unknown. */
 void tenant_recall_take(struct tenants *t, tenant_runs *runs, void *of);

@@ -198,7 +198,7 @@ static void group_limit(void **state)
     assert_int_equal(use.running, 0);
 }
 
-/* Pods of other schedulers are charged to nobody; pods of an unknown user to the namespace's group, which is the first
+/* Pods of other schedulers are not charged; pods of an unknown user to the namespace's group, which is the first
  * by name. */
 static void who_counts(void **state)
 {
