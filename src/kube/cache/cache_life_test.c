@@ -376,7 +376,7 @@ static void many_come_and_go(void **state)
     assert_int_equal(held(&s, "n2"), 3000);
 }
 
-/* A malformed object leaves the previous version in force and is reported. */
+/* An invalid object leaves the previous version in force and is reported. */
 static void malformed(void **state)
 {
     static const uint8_t cut[] = {0x0a, 0x7f, 0x01};

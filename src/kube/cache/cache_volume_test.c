@@ -1,4 +1,4 @@
-/* cache_volume_test.c - where pods with claims can be placed, which volumes they get, and what they wait for. */
+/* cache_volume_test.c - nodes and volumes for pods with claims, and the reasons why such pods wait. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -103,7 +103,7 @@ static void told(struct scene *s, const struct row *r, const char *closed, bool 
         scene_put(s, PROJECT_CLAIM, r->claim);
 }
 
-/* The order in which objects come makes no difference. */
+/* The order of objects makes no difference. */
 static const char *answer(struct scene *s, const struct row *r, const char *closed, bool pod_first)
 {
     if (pod_first)
@@ -510,7 +510,7 @@ static void storage_left(void **state)
     }
 }
 
-/* In-tree disks named in pods: one pod on the node has the first disk list, a new pod the second. */
+/* In-tree volumes named in pods: one pod on the node has the first list, a new pod the second. */
 static void disks(void **state)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* event_test.c - events as received by the server: their fields, series of repeats, a queue that drops. */
+/* event_test.c - events as received by the server: their fields, series of repeated events, a queue that drops. */
 #include "kube/client/event.h"
 
 #include <setjmp.h>
@@ -163,7 +163,7 @@ static void long_notes(void **state)
 static void repeats(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
-    struct kube_events *e = events_start(&f, 0, 0, 1); /* repeats are written at once */
+    struct kube_events *e = events_start(&f, 0, 0, 1); /* a repeated event is written at once */
     struct kube_event v = about("web-0", "full"), other = about("web-0", "fuller");
     (void)state;
     kube_events_add(e, &v);

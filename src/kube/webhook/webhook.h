@@ -1,4 +1,4 @@
-/* webhook.h - the HTTPS server of the validating webhook (kube/webhook/admission.h): POST /judge with an
+/* webhook.h - the HTTPS server of the validating webhook (kube/webhook/admission.h), which accepts POST requests with an
  * AdmissionReview.
  *
  * Size, time and number of connections are limited. The certificate is read again when its files change, so a renewal
