@@ -12,9 +12,9 @@
 #include "kube/run.h"
 #include "kube/webhook/webhook.h"
 
-enum { EXIT_USAGE = 2, PLAN_BYTES = 32 << 20 }; /* what plans take again and again */
+enum { EXIT_USAGE = 2, PLAN_BYTES = 32 << 20 }; /* memory that plans use again and again */
 
-/* With the options of the command line. */
+/* Runs with the parsed options. */
 static int run(struct kube_options *options, struct berth_err *err)
 {
     if (options->help)

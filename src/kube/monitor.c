@@ -123,7 +123,7 @@ static void answer(struct http_exchange *x, int status, const char *text)
     http_answer(x, status, NULL, "text/plain; charset=utf-8", text, strlen(text));
 }
 
-/* Without a journal it is as ready as with it; but whoever asks may read why there is none. */
+/* A failing journal does not affect readiness, but its error is shown. */
 static void ready_answer(const struct kube_monitor *m, struct http_exchange *x)
 {
     CLEANUP(str) struct str text = {0};

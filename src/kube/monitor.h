@@ -1,4 +1,6 @@
-/* monitor.h - is it alive, is it ready, what has it done: /healthz, /readyz and /metrics (Prometheus), without TLS and without secrets. */
+/* monitor.h - the health and metrics endpoint: /healthz, /readyz and /metrics (Prometheus), without TLS and without
+ * secrets.
+ */
 #pragma once
 
 #include "kube/sched/scheduler.h"
@@ -8,7 +10,7 @@ struct kube_monitor;
 
 struct kube_numbers {
     struct kube_scheduler_stats scheduler;
-    const struct kube_scheduler *of; /* with numbers for each name of */
+    const struct kube_scheduler *of; /* its statistics per scheduler name are shown */
     const struct kube_profiles *profiles;
     struct kube_api_stats api;
     struct kube_events_stats events;
@@ -17,11 +19,11 @@ struct kube_numbers {
     size_t objects[PROJECT_KINDS];
     struct kube_journal_stats journal;
     struct kube_webhook_stats webhook;
-    bool leads, journalled, judges; /* a journal and a webhook are asked for */
+    bool leads, journalled, judges; /* a journal, and a webhook, are configured */
 };
 
-/* Listens at "ADDRESS:PORT"; `numbers` and `ready` are asked for each request. */
+/* Listens at "ADDRESS:PORT"; calls `numbers` and `ready` for each request. */
 int kube_monitor_new(struct loop *l, const char *listen, bool (*ready)(void *ctx),
                      void (*numbers)(void *ctx, struct kube_numbers *ret), void *ctx, struct kube_monitor **ret,
                      struct berth_err *err);
-void kube_monitor_free(struct kube_monitor *m); /* NULL is fine */
+void kube_monitor_free(struct kube_monitor *m); /* accepts NULL */

@@ -93,7 +93,7 @@ static int64_t duration_parse(const char *text)
     return -1;
 }
 
-/* The lease outlives the renew deadline, and a renewal can be tried more than once before that deadline. */
+/* The lease duration exceeds the renew deadline, and the deadline allows more than one try. */
 static int lease_check(struct kube_options *o, struct berth_err *err)
 {
     const struct {

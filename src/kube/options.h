@@ -1,6 +1,6 @@
-/* options.h - the command line of berth-kube, by a table.
+/* options.h - the command line of berth-kube, parsed by a table.
  *
- * To add an option: a field here and a row in options.c, which is also its help.
+ * To add an option: a field here and a row in options.c, which also serves as its help.
  */
 #pragma once
 
@@ -24,14 +24,15 @@ struct kube_options {
     uint64_t connections, journal_days, journal_size;
 
     struct arena arena;            /* of the profiles */
-    struct kube_profiles profiles; /* made of the above, as are these */
+    struct kube_profiles profiles; /* derived from the options above, as are these */
     int64_t lease_duration_ns, renew_deadline_ns, retry_period_ns;
     enum log_level log_level;
     bool events;
     bool unsure_denies;
 };
 
-/* -EINVAL with what is wrong. With --help or --version the rest is not checked. To be given back in any case. */
+/* Parses the command line. -EINVAL with what is wrong. With --help or --version the rest is not checked. Call
+ * kube_options_done in any case. */
 int kube_options_read(int argc, char *const *argv, struct kube_options *ret, struct berth_err *err);
 void kube_options_done(struct kube_options *o);
 void kube_options_help(FILE *to);

@@ -1,4 +1,4 @@
-/* plugin_main.c - kubectl-berth: the process; all else is kube/kubectl/plugin.h. */
+/* plugin_main.c - the process kubectl-berth; everything else is in kube/kubectl/plugin.h. */
 #include <signal.h>
 
 #include "kube/kubectl/plugin.h"

@@ -15,11 +15,11 @@
 #include "kube/tenant/tenant_feed.h"
 #include "kube/webhook/webhook.h"
 
-/* Tenants and jobs count as one more each. */
+/* Tenants and jobs count as one each. */
 enum { SOURCES = PROJECT_GROUP + 1, SOURCES_KNOWN = SOURCES + 2 };
 #define SECOND_NS INT64_C(1000000000)
 #define DAY_NS (24 * 3600 * SECOND_NS)
-enum { EVENTS_MAX = 65536 }; /* that wait to be written: a burst of pods has one each */
+enum { EVENTS_MAX = 65536 }; /* length of the event queue: a burst of pods has one event each */
 
 struct source {
     struct kube_process *process;
@@ -39,13 +39,13 @@ struct kube_process {
     struct tenant_feed *feed;
     struct project *project;
     struct kube_jobs *jobs;
-    struct kube_journal *journal; /* NULL: none is kept */
+    struct kube_journal *journal; /* NULL: no journal */
     struct source sources[SOURCES];
     size_t synced;
     struct kube_lease *lease; /* NULL with --no-lease, and until everything is known */
     struct kube_scheduler *scheduler;
     struct kube_monitor *monitor;
-    struct kube_webhook *webhook; /* NULL: not asked for */
+    struct kube_webhook *webhook; /* NULL: not configured */
     char *identity;
     bool stopping;
 };
@@ -55,14 +55,14 @@ static void say(struct kube_process *p, enum log_level level, const char *event,
     log_write(p->log, kube_wall_ns(), level, event, LOG_TEXT("text", text));
 }
 
-/* One word a line on standard output, for whoever started us. */
+/* Prints a word on a line of standard output, for the parent process. */
 static void announce(struct kube_process *p, const char *word)
 {
     (void)fprintf(p->out, "%s\n", word);
     (void)fflush(p->out);
 }
 
-/* ---- who leads --------------------------------------------------------------------------------------------------------- */
+/* ---- leadership ------------------------------------------------------------------------------------------------- */
 
 static bool leads(void *ctx)
 {
@@ -85,7 +85,7 @@ static void on_ended(void *ctx)
     struct kube_process *p = ctx;
     say(p, p->stopping ? LEVEL_INFO : LEVEL_WARN, "lease.ended", kube_lease_holder(p->lease));
     if (p->journal)
-        kube_journal_rest(p->journal); /* whoever leads now may have the same folder */
+        kube_journal_rest(p->journal); /* the new leader may use the same folder */
 }
 
 static void on_lease_trouble(void *ctx, const char *text)
@@ -112,7 +112,7 @@ static void lease_begin(struct kube_process *p)
                                                           .ctx = p});
 }
 
-/* ---- what is watched ------------------------------------------------------------------------------------------------------ */
+/* ---- watches ---------------------------------------------------------------------------------------------------- */
 
 static void on_put(void *ctx, const struct kube_object *o)
 {
@@ -126,7 +126,7 @@ static void on_drop(void *ctx, const struct kube_object *o)
     project_object_drop(s->process->project, s->kind, o);
 }
 
-/* One more is known, or known not to be there. */
+/* Counts one more source as known, or as known to be absent. */
 static void source_done(struct kube_process *p)
 {
     if (++p->synced < SOURCES_KNOWN)
@@ -153,7 +153,8 @@ static void on_watch_trouble(void *ctx, const char *text)
               LOG_TEXT("what", project_sources[s->kind].name), LOG_TEXT("text", text));
 }
 
-/* What may be missing, as with a role from before it was watched, and what follows: it counts as not there at all. The rest is needed. */
+/* Optional resources, which an older role may not allow, and the consequence: they count as empty. All others are
+ * required. */
 static const char *const without[SOURCES] = {
     [PROJECT_ATTACHMENT] = "volumes that are attached to a node count there only with a pod that uses them",
     [PROJECT_CSI_DRIVER] = "volumes are made wherever their class allows, whether or not there is room",
@@ -163,7 +164,8 @@ static const char *const without[SOURCES] = {
     [PROJECT_GROUP] = "pods that name one wait for it to appear",
 };
 
-/* Once; it is asked for again each minute. Most API servers have no pod groups, and nobody misses them. */
+/* Reports a denied resource once; the watch retries each minute. Pod groups are absent from most API servers and are
+ * not reported. */
 static void on_watch_refused(void *ctx, int status, const char *text)
 {
     const struct source *s = ctx;
@@ -203,7 +205,7 @@ static void watches_begin(struct kube_process *p)
     }
 }
 
-/* ---- from begin to end ------------------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------------------------- */
 
 static void on_changed(void *ctx)
 {
@@ -304,7 +306,7 @@ static char *identity_make(const char *given)
         return mem_strdup(given);
     (void)gethostname(host, sizeof host - 1);
     if (getrandom(&salt, sizeof salt, 0) != (ssize_t)sizeof salt)
-        salt = (uint32_t)getpid(); /* no more than a name: two on one host still differ */
+        salt = (uint32_t)getpid(); /* only for a distinct name: two processes on a host still differ */
     str_addf(&text, "%s_%08x", host, salt);
     return str_take(&text);
 }
@@ -411,7 +413,7 @@ static bool is_ready(void *ctx)
     return p->synced == SOURCES_KNOWN;
 }
 
-/* What /metrics tells. */
+/* Collects the numbers of /metrics. */
 static void metrics(void *ctx, struct kube_numbers *ret)
 {
     const struct kube_process *p = ctx;

@@ -1,4 +1,4 @@
-/* run.h - berth-kube as a whole: watches, projection, lease, scheduler, put together and run until a signal. */
+/* run.h - the berth-kube process: watches, cache, lease and scheduler, wired together and run until a signal. */
 #pragma once
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* cache.c - which object goes where; what is watched. */
+/* cache.c - dispatch of watched objects by kind, and the update of the cluster from them. */
 #include "kube/cache/cache.h"
 
 #include <stdarg.h>
@@ -55,9 +55,9 @@ void project_free(struct project *p)
     mem_free(p);
 }
 
-/* ---- small things ------------------------------------------------------------------------------------------------- */
+/* ---- keys and callbacks ----------------------------------------------------------------------------------------- */
 
-/* May it be an id of the model? */
+/* Reports whether the text is valid as an id of the model. */
 static bool plain(const char *text)
 {
     size_t len = strlen(text);
@@ -94,7 +94,8 @@ void project_trouble(struct project *p, const char *fmt, ...)
     p->config.trouble(p->config.ctx, text);
 }
 
-/* A cluster remembers every name it was ever told, and every kind of pod: after many pods have gone, a new one is told what there is. */
+/* A cluster keeps every name and pod class it was ever given. After many pods have gone, a new cluster is filled with
+ * what remains. */
 void project_renew(struct project *p)
 {
     struct arena_mark mark = arena_mark(&p->arena);
@@ -109,7 +110,7 @@ void project_renew(struct project *p)
     arena_rewind(&p->arena, mark);
 }
 
-/* Queues and groups changed: first what work counts against, then who does. */
+/* Applies changes of queues and groups: quotas and domains first, then the workloads that are charged to them. */
 static bool tenants_follow(struct project *p)
 {
     if (!p->config.tenants)
@@ -142,7 +143,7 @@ struct berth_cluster *project_cluster(struct project *p)
     if (p->forgotten > p->pods.len + FORGOTTEN_MIN)
         project_renew(p);
     settles = attached_settle(p) || settles;
-    if (settles) /* claims are made on the way: whoever does this again has them by now */
+    if (settles) /* updates call tenants_claim, which puts tenants in use; replay does so at the same point */
         input_tell(p, &(struct project_input){.op = PROJECT_SETTLE});
     return p->cluster;
 }
@@ -211,7 +212,8 @@ static const char *key_of(struct project *p, const struct kube_object *o)
     return *o->namespace ? arena_fmt(&p->arena, "%s:%s", o->namespace, o->name) : arena_strdup(&p->arena, o->name);
 }
 
-/* Volumes of a class are what its claims may get, and what is left of storage is where these can be made. */
+/* Marks the pods that follow the storage class of a volume (which their claims may get) or of a storage capacity (where
+ * volumes can be provisioned). */
 static void class_mark(struct project *p, enum project_kind kind, const char *key)
 {
     const struct shelf *s = &p->shelves[kind];
@@ -226,7 +228,7 @@ static void class_mark(struct project *p, enum project_kind kind, const char *ke
         topic_mark(p, project_key(p, "class", c.class_name, NULL));
 }
 
-/* Whoever depends on the object, as it is now known. */
+/* Marks whatever depends on the object, as the cache holds it now. */
 static void dependents_mark(struct project *p, enum project_kind kind, const struct kube_object *o)
 {
     switch (kind) {
@@ -264,7 +266,7 @@ static void object_put(struct project *p, enum project_kind kind, const struct k
                                           .kind = kind,
                                           .object = o,
                                           .kept = proto_reader(str_text(&p->stripped), p->stripped.len)});
-    class_mark(p, kind, key_of(p, o)); /* the one it may be leaving */
+    class_mark(p, kind, key_of(p, o)); /* the class of the previous version */
     if (kind == PROJECT_ATTACHMENT)
         attachment_leave(p, o->name);
     shelf_put(s, key_of(p, o), &p->stripped);
@@ -283,7 +285,7 @@ static void object_drop(struct project *p, enum project_kind kind, const struct 
     dependents_mark(p, kind, o);
 }
 
-/* ---- as they come ------------------------------------------------------------------------------------------------- */
+/* ---- watch events ----------------------------------------------------------------------------------------------- */
 
 void project_object_put(struct project *p, enum project_kind kind, const struct kube_object *o)
 {

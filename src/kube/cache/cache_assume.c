@@ -1,7 +1,7 @@
-/* cache_assume.c - what is decided of pods, until the API server shows it; and looking back. */
+/* cache_assume.c - decisions about pods that the API server does not show yet, and queries about pods. */
 #include "kube/cache/cache_parts.h"
 
-/* ---- what is decided ---------------------------------------------------------------------------------------------- */
+/* ---- decisions -------------------------------------------------------------------------------------------------- */
 
 static void gang_note(struct project *p, uint32_t pod)
 {
@@ -87,7 +87,7 @@ void project_give_back(struct project *p, uint64_t instance, int64_t not_before_
         return;
     input_tell(p, &(struct project_input){.op = PROJECT_GIVE_BACK, .instance = instance, .moment_ns = not_before_ns});
     if (p->pods.at[pod].task) {
-        pod_forget(p, pod); /* there was no pod yet */
+        pod_forget(p, pod); /* the task's pod was not created yet */
         arena_rewind(&p->arena, mark);
         return;
     }
@@ -96,11 +96,11 @@ void project_give_back(struct project *p, uint64_t instance, int64_t not_before_
     e->wait->failures += e->state == POD_ASSUMED;
     e->wait->begin_ns = not_before_ns;
     e->state = POD_WAITS;
-    e->stopping = false; /* whoever it was to give way for: it holds nothing now */
+    e->stopping = false; /* a preemptor needs nothing from a pod without a node */
     volumes_forget(p, pod);
     pod_mark(p, pod);
     gang_note(p, pod);
-    project_changed(p); /* its place is free, whether or not it was marked */
+    project_changed(p); /* its node has room again, even if the pod was not marked */
     arena_rewind(&p->arena, mark);
 }
 
@@ -108,7 +108,7 @@ static void stopping_set(struct project *p, uint32_t pod, bool stopping)
 {
     struct kube_pod from = pod_read(p, pod);
     if (!stopping && from.meta.deleted_ns)
-        return; /* it goes in any case */
+        return; /* the pod is being deleted in any case */
     p->pods.at[pod].stopping = stopping;
     pod_tell(p, pod, &from);
     gang_note(p, pod);
@@ -147,7 +147,7 @@ void project_told(struct project *p, const char *workload, const char *text, int
     p->pods.at[pod].wait->told_ns = now_ns;
 }
 
-/* ---- looking back ------------------------------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------------------------------- */
 
 static bool seen(const struct project *p, uint32_t pod, struct project_pod *ret)
 {

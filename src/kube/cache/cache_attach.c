@@ -1,7 +1,8 @@
-/* cache_attach.c - volumes that are attached to nodes though no pod there uses them.
+/* cache_attach.c - volumes that are attached to nodes but used by no pod there.
  *
- * A pod has gone and its volume is not detached yet, or somebody attached one by hand: they count against how many volumes of a driver the node
- * takes (CSINode). What pods use is the cluster's to say, so nodes of which something may be different are looked at when pods are up to date.
+ * A volume stays attached for a while after its pod has gone, or was attached manually. Such volumes count against the
+ * driver's volume limit of the node (CSINode). The cluster knows which volumes pods use, so nodes with changed
+ * attachments are examined only after the pods are up to date.
  */
 #include "base/hash.h"
 #include "kube/cache/cache_parts.h"
@@ -52,7 +53,7 @@ void attached_touch(struct project *p, const char *node)
     vec_push(&p->attached_old, i);
 }
 
-/* ---- attachments as they come -------------------------------------------------------------------------------------- */
+/* ---- watch events ----------------------------------------------------------------------------------------------- */
 
 static struct kube_attachment attachment_read(struct project *p, uint32_t at)
 {
@@ -65,7 +66,7 @@ void attachment_join(struct project *p, const char *name)
 {
     uint32_t at = shelf_find(&p->shelves[PROJECT_ATTACHMENT], name);
     if (at == NONE)
-        return; /* it went */
+        return; /* it was deleted */
     const struct kube_attachment a = attachment_read(p, at);
     if (!*a.driver || !*a.node || !*a.volume)
         return;
@@ -107,9 +108,10 @@ void attached_volume_changed(struct project *p, const char *volume)
         }
 }
 
-/* ---- what nobody uses ------------------------------------------------------------------------------------------------ */
+/* ---- unused attachments ----------------------------------------------------------------------------------------- */
 
-/* Is it attached and used by no pod there? Kubernetes counts those that are CSI's own. */
+/* Reports whether the volume is attached and used by no pod on the node. Like kube-scheduler, counts only native CSI
+ * volumes. */
 static bool is_alone(struct project *p, const struct kube_attachment *a)
 {
     struct kube_volume volume;
@@ -117,7 +119,7 @@ static bool is_alone(struct project *p, const struct kube_attachment *a)
            !berth_volume_used(p->cluster, project_key(p, "volume", a->driver, volume.handle), a->node);
 }
 
-/* In whatever order they came. */
+/* A sum of hashes, so the order of the attachments does not matter. */
 static uint64_t alone_hash(struct project *p, const struct attached *a)
 {
     struct arena_mark mark = arena_mark(&p->arena);

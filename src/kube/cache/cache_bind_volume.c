@@ -1,7 +1,8 @@
 /* cache_bind_volume.c - which volume a claim gets, once its pod has a node.
  *
- * What is chosen is nobody else's until the pod is bound or its place given back. Pods on their way that share a claim share what was chosen for it: one
- * of them has the volume made or bound, the others have joined it. When that one goes, one of those takes its place.
+ * A chosen volume is taken until its pod is bound or given back. Assumed and reserved pods that share a claim share the
+ * chosen volume: one of them, the owner, has it provisioned or bound, the others have joined. When the owner goes, one
+ * of the joined pods becomes the owner.
  */
 #include "base/hash.h"
 #include "kube/cache/cache_parts.h"
@@ -26,7 +27,7 @@ static void take(struct project *p, uint32_t pod, const char *volume)
 {
     uint32_t i;
     if (taken_find(p, volume) != NONE)
-        return; /* by another pod of the same claim */
+        return; /* taken by another pod with the same claim */
     if (p->taken_free.len) {
         i = p->taken_free.at[--p->taken_free.len];
     } else {
@@ -48,7 +49,8 @@ static void untake(struct project *p, uint32_t pod, const char *volume)
     vec_push(&p->taken_free, i);
 }
 
-/* The volume made for the claim, or the smallest that suits; of equal ones the first by name. NULL: none. */
+/* Returns the volume reserved for the claim (claimRef), else the smallest one that suits it; ties go to the first name.
+ * NULL: none. */
 static const char *choose_one(struct project *p, const struct kube_claim *claim, const struct kube_labels *node)
 {
     const struct shelf *s = &p->shelves[PROJECT_VOLUME];
@@ -93,7 +95,7 @@ static void chosen_add(struct project *p, uint32_t pod, const struct kube_claim 
                                 mem_strdup(claim->meta.uid), mem_strdup(volume), joined};
 }
 
-/* What was chosen for the claim, of the pod; NULL: nothing was. */
+/* Returns the volume chosen for this claim of the pod, or NULL. */
 static struct project_volume *chosen_find(const struct project *p, uint32_t pod, const char *claim_uid)
 {
     const struct pod_wait *wait = p->pods.at[pod].wait;
@@ -103,7 +105,7 @@ static struct project_volume *chosen_find(const struct project *p, uint32_t pod,
     return NULL;
 }
 
-/* The pod on its way that has the claim's volume made or bound, another than this; NONE. */
+/* Returns the pod, other than `pod`, that has the claim's volume provisioned or bound; NONE if there is none. */
 static uint32_t owner_of(struct project *p, uint32_t pod, const struct kube_claim *claim)
 {
     const struct topic *t = topic_look(p, project_key(p, "claim", claim->meta.namespace, claim->meta.name));
@@ -124,14 +126,15 @@ const char *claim_made_on(struct project *p, uint32_t pod, const struct kube_cla
                                                                             : p->nodes.at[p->pods.at[owner].node].name;
 }
 
-/* Is it to have a volume made before the other? One that waits for others to go cannot yet; of equal ones the first that got its place. */
+/* Orders candidates for the owner of a volume: reserved pods last, because they cannot have it provisioned yet; then by
+ * age of the instance. */
 static bool inherits_first(const struct pod_entry *a, const struct pod_entry *b)
 {
     bool waits = a->state == POD_RESERVED;
     return waits != (b->state == POD_RESERVED) ? !waits : a->instance < b->instance;
 }
 
-/* Who has joined the pod for this volume and takes its place; NONE. */
+/* Returns the joined pod that becomes the owner of the volume after `pod`; NONE if no pod has joined. */
 static uint32_t heir_of(struct project *p, uint32_t pod, const struct project_volume *volume)
 {
     const struct topic *t = topic_look(p, project_key(p, "claim", volume->claim_namespace, volume->claim));
@@ -146,7 +149,8 @@ static uint32_t heir_of(struct project *p, uint32_t pod, const struct project_vo
     return heir;
 }
 
-/* Nobody would have made or bound what others wait for. */
+/* Makes joined pods the owners of the volumes of a pod that goes; otherwise these volumes would never be provisioned or
+ * bound. */
 static void chosen_hand_over(struct project *p, uint32_t pod)
 {
     const struct pod_wait *wait = p->pods.at[pod].wait;
@@ -161,7 +165,8 @@ static void chosen_hand_over(struct project *p, uint32_t pod)
     }
 }
 
-/* Where the volume will be reached from shows only when it is made: pods wait for it, tasks of a job are placed with those that have it made. */
+/* The nodes that can reach a volume are known only after it is provisioned. Plain pods therefore join only on the same
+ * node; tasks of a job are placed together with the owner. */
 static bool claim_join(struct project *p, uint32_t pod, const struct kube_claim *claim, uint32_t owner,
                        const struct kube_labels *node)
 {
@@ -180,7 +185,7 @@ static bool claim_choose(struct project *p, uint32_t pod, const struct kube_clai
                          const struct kube_class *class, const struct kube_labels *node)
 {
     if (chosen_find(p, pod, claim->meta.uid))
-        return true; /* it is mounted twice */
+        return true; /* the pod mounts the claim twice */
     uint32_t owner = owner_of(p, pod, claim);
     if (owner != NONE)
         return claim_join(p, pod, claim, owner, node);
@@ -212,7 +217,8 @@ void volumes_take(struct project *p, const char *workload, const struct project_
     }
 }
 
-/* Whoever waits for a volume of the same class has more to choose from, or less; of one that is to be made, whoever waits with the same claim. */
+/* Marks the other pods affected by a choice or release: those that wait for a volume of the same class, or, for a
+ * volume to be provisioned, those with the same claim. */
 static void others_mark(struct project *p, uint32_t pod)
 {
     const struct pod_wait *wait = p->pods.at[pod].wait;
@@ -263,7 +269,7 @@ bool volumes_choose(struct project *p, uint32_t pod, const struct kube_pod *from
         if (!claim_find(p, from->meta.namespace, mount_claim(p, from, &from->mounts.at[i]), &claim) || claim.bound)
             continue;
         if (!class_find(p, claim.class_name, &class) || !claim_choose(p, pod, &claim, &class, &labels)) {
-            chosen_drop(p, pod); /* nobody was told */
+            chosen_drop(p, pod); /* other pods were not marked yet */
             return false;
         }
     }

@@ -1,7 +1,7 @@
-/* cache_capacity.c - where there is storage left, as CSI drivers say it.
+/* cache_capacity.c - where storage is left, as reported by CSI drivers.
  *
- * A driver that wants to be believed (CSIDriver.spec.storageCapacity) makes volumes only on nodes from which some of its CSIStorageCapacity objects
- * of the class can be reached that has room for one of the claim's size.
+ * A driver with CSIDriver.spec.storageCapacity provisions volumes only on nodes that are in the topology of one of the
+ * class's CSIStorageCapacity objects with room for a volume of the claim's size.
  */
 #include "kube/cache/cache_parts.h"
 
@@ -18,7 +18,7 @@ static bool counts(struct project *p, const struct kube_class *class)
     return driver_find(p, class->provisioner, &driver) && driver.capacity;
 }
 
-/* Room for the claim's volume somewhere? */
+/* Reads a storage capacity; reports whether it is of the class and has room for the claim's volume. */
 static bool suits(struct project *p, uint32_t i, const struct kube_claim *claim, const struct kube_class *class,
                   struct kube_capacity *ret)
 {
@@ -38,7 +38,7 @@ bool capacity_where(struct project *p, const struct kube_claim *claim, const str
         if (!suits(p, i, claim, class, &c))
             continue;
         if (c.nodes.exprs.len == 0)
-            return false; /* an empty selector finds every node */
+            return false; /* an empty selector matches every node */
         kube_push(&p->arena, to, ((struct berth_term){c.nodes.exprs.at, c.nodes.exprs.len, 0}));
     }
     kube_terms_merge(&p->arena, to);

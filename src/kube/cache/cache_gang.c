@@ -1,7 +1,7 @@
 /* cache_gang.c - pods that start together: at least `min` of a group, or none.
  *
- * As many of those that wait as are still missing are one gang of the core, which places all of them or none; the rest wait until these are
- * placed, and then come one by one. A group of too few pods waits for more.
+ * As many waiting pods as the group still lacks form one gang of the core, which places all of them or none. The other
+ * pods wait until the gang is placed and are then placed one by one. A group with too few pods waits for more.
  */
 #include "base/hash.h"
 #include "base/sort.h"
@@ -22,7 +22,7 @@ static uint32_t gang_find(const struct project *p, const char *key)
     return map_find(&p->gangs_by_key, key_hash(key), gang_same, p, key);
 }
 
-/* A pod's own word, where there is no object. */
+/* Takes the minimum from the pod's label if there is no group object. */
 static void label_take(struct gang *g, const struct kube_pod *from)
 {
     if (g->known || !from->group_by_label)
@@ -31,7 +31,7 @@ static void label_take(struct gang *g, const struct kube_pod *from)
     g->min = from->group_min;
 }
 
-/* What its object says. */
+/* Reads the minimum from the group object. */
 static void gang_look(struct project *p, struct gang *g, const char *namespace, const char *name)
 {
     const struct shelf *s = &p->shelves[PROJECT_GROUP];
@@ -137,7 +137,7 @@ void gang_object(struct project *p, const char *namespace, const char *name)
     gang_changed(p, i);
     for (size_t k = 0; k < g->pods.len; k++)
         if (p->pods.at[g->pods.at[k]].role == ROLE_LATER)
-            pod_mark(p, g->pods.at[k]); /* what it waits for is another thing now */
+            pod_mark(p, g->pods.at[k]); /* the reason why it waits has changed */
 }
 
 const char *gang_why(struct project *p, uint32_t pod)

@@ -1,7 +1,7 @@
-/* cache_image.c - a projection as inputs that make it again.
+/* cache_image.c - writes a cache as a list of inputs that rebuild it.
  *
- * Objects first, then roles of jobs and pods, each bound one with the number of its instance; then, of a projection that is settled, what was decided
- * and is not shown by the API server yet.
+ * Objects come first, then roles of jobs and pods, each bound pod with the number of its instance. After PROJECT_SETTLE
+ * come the decisions that the API server does not show yet.
  */
 #include "kube/cache/cache_parts.h"
 
@@ -104,7 +104,8 @@ static void volumes_tell(const struct image *m, const struct pod_entry *e)
                  .op = PROJECT_TAKEN, .id = e->id, .volumes = e->wait->volumes, .volumes_len = e->wait->volumes_len});
 }
 
-/* What waits for the API server, or for others to go. The pod of a task is not there before it is assumed. */
+/* Emits what is remembered of a pod that is not bound. The pod of an assumed task does not exist before
+ * PROJECT_TASK_ASSUME. */
 static void pod_tell_way(const struct image *m, const struct pod_entry *e)
 {
     const struct pod_wait *w = e->wait;
@@ -150,7 +151,8 @@ static void pods_tell_whole(const struct image *m)
     }
 }
 
-/* A pod that nobody has seen yet, of a job that is gone: there is no role by which it could be told. */
+/* Reports whether the entry is an assumed task, not seen yet, of a job that is gone: no role is left to describe it
+ * by. */
 static bool is_orphan(const struct project *p, const struct pod_entry *e)
 {
     if (!e->id || !e->task || *e->uid)
@@ -167,7 +169,7 @@ bool project_orphans(const struct project *p)
     return false;
 }
 
-/* They come by themselves, as any pod that nobody expects. */
+/* Their pods will be added when the API server reports them. */
 static void orphans_forget(struct project *p)
 {
     for (uint32_t i = 0; i < p->pods.len; i++)

@@ -1,4 +1,6 @@
-/* cache_index.c - what is known: shelves of objects by key, templates of pods; and who depends on what. */
+/* cache_index.c - the indices of the cache: shelves of objects by key, shared pod templates, and topics that pods
+ * follow.
+ */
 #include <assert.h>
 
 #include "base/hash.h"
@@ -159,7 +161,7 @@ void topic_follow(struct project *p, uint32_t pod, const char *key)
     vec_push(&p->topics.at[t].pods, pod);
 }
 
-/* The last of the topic takes its place. */
+/* The last pod of the topic moves into the freed slot. */
 static void topic_leave(struct project *p, struct pod_topic of)
 {
     struct topic *t = &p->topics.at[of.topic];

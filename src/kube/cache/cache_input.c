@@ -1,4 +1,4 @@
-/* cache_input.c - inputs of a projection given to it again. */
+/* cache_input.c - applies recorded inputs to a cache. */
 #include "kube/cache/cache_input.h"
 
 #include "kube/cache/cache_parts.h"
@@ -27,7 +27,7 @@ enum {
     CONDITION_SINCE = 4,
 };
 
-/* ---- a pod whole again ------------------------------------------------------------------------------------------------- */
+/* ---- a complete pod from its template --------------------------------------------------------------------------- */
 
 static void time_add(struct str *to, uint32_t number, int64_t ns)
 {
@@ -70,7 +70,7 @@ static void scheduled_add(struct str *to, int64_t since_ns)
     proto_end(to, begun);
 }
 
-/* What is common to many pods, with what is this one's own in its places: stripped again it is the same bytes. */
+/* Merges the pod's own fields into the template; stripping the result yields the same template. */
 static void pod_join(const struct project_input *in, struct str *to)
 {
     struct proto_reader r = in->kept;
@@ -107,7 +107,7 @@ static void waits_set(struct pod_entry *e, const struct project_input *in)
     e->wait->waits_len = in->waits_len;
 }
 
-/* As it was decided once: nothing is chosen. */
+/* Restores a recorded decision; no volumes are chosen. */
 static uint64_t assumed_set(struct project *p, const struct project_input *in)
 {
     uint32_t pod = pod_find(p, in->id);
@@ -142,9 +142,9 @@ static void places_add(struct project *p, size_t len)
     }
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------------- */
+/* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* With what is known of it from before; false: there is no such pod. */
+/* Fills in the members that a `known` input leaves out; false: there is no such pod. */
 static bool known_fill(struct project *p, struct kube_object *o, struct project_input *in)
 {
     uint32_t pod = pod_find(p, arena_fmt(&p->arena, "%s:%s", o->namespace, o->name));

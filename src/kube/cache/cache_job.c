@@ -1,7 +1,8 @@
-/* cache_job.c - jobs: a role as a workload of several tasks, pods of jobs as its instances.
+/* cache_job.c - jobs: a role as a workload of several tasks, and the pods of jobs as its instances.
  *
- * A role has an entry among the pods, which waits for ever: its shape is that of the pod that the API server would make, and follows volumes and
- * namespaces like any pod's. A task has an entry from when it is assumed; when its pod appears, that becomes the pod's own.
+ * A role has an entry among the pods that stays in POD_WAITS. Its shape is that of the pod the API server would create,
+ * and it follows volumes and namespaces like any pod. A task has an entry from when it is assumed; when its pod
+ * appears, the entry becomes the pod's.
  */
 #include <string.h>
 
@@ -55,7 +56,7 @@ void role_claim(struct project *p, uint32_t pod, struct shaped *shaped)
     }
 }
 
-/* Where it ran does not matter any more, but some name there must be. */
+/* The node of an ended task no longer matters, but the model requires a name. */
 static void ended_tell(struct project *p, const struct pod_entry *e, uint32_t ordinal)
 {
     const struct berth_instance i = {
@@ -84,8 +85,8 @@ static void instance_add(void *ctx, const struct berth_instance_seen *i)
 
 static bool task_settle(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node, uint64_t gpus);
 
-/* Pods that another job of the same name has left are not this one's tasks. One that nobody has seen yet keeps its number, by which whoever makes it
- * knows it. */
+/* Pods left by an earlier job of the same name are not tasks of this job. A task whose pod is not seen yet keeps its
+ * instance number, by which the job controller knows it. */
 static void stranger_move(struct project *p, uint32_t pod)
 {
     struct pod_entry *e = &p->pods.at[pod];
@@ -192,7 +193,7 @@ bool project_role_there(const struct project *p, const char *id)
     return role_find(p, id) != NONE;
 }
 
-/* ---- tasks that are over ------------------------------------------------------------------------------------------------ */
+/* ---- ended tasks ------------------------------------------------------------------------------------------------ */
 
 void project_task_end(struct project *p, const char *role, uint32_t ordinal)
 {
@@ -229,7 +230,8 @@ const char *task_workload(struct project *p, const struct pod_task *task)
     uint32_t role = role_find(p, task->role);
     if (role == NONE || strcmp(p->pods.at[role].job->owner, task->owner) == 0)
         return task->role;
-    return arena_fmt(&p->arena, "%s:%s", task->role, task->owner); /* nobody's: it is stopped */
+    /* no such workload exists, so the instance is stopped */
+    return arena_fmt(&p->arena, "%s:%s", task->role, task->owner);
 }
 
 static int instance_tell(struct project *p, uint32_t pod, const struct kube_pod *from, uint64_t gpus,
@@ -249,7 +251,7 @@ void task_tell(struct project *p, uint32_t pod, const struct kube_pod *from)
     project_trouble(p, "pod %s/%s: %s", pod_namespace(p, e), e->name, err.text);
 }
 
-/* On the node, with a new instance if it has none there. */
+/* Puts the task on the node, creating its instance if it has none there. */
 static bool task_settle(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node, uint64_t gpus)
 {
     struct pod_entry *e = &p->pods.at[pod];

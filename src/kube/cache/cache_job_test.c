@@ -1,4 +1,4 @@
-/* cache_job_test.c - roles of jobs as workloads, and their pods as instances: placed, seen, ended, left behind. */
+/* cache_job_test.c - roles of jobs as workloads, and their pods as instances: placed, seen, ended, orphaned. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,11 +12,11 @@
 #define ROLE "default:train:w"
 
 struct play {
-    struct scene s; /* first: callbacks are given its address */
+    struct scene s; /* first member: callbacks get its address */
     uint32_t tasks, min;
     bool gang, suspended;
     const char *refuses;
-    char told[256]; /* of the last task */
+    char told[256]; /* of the last task callback */
 };
 
 static const char *claim(void *ctx, const char *role, struct arena *arena, struct berth_workload *w)
@@ -73,7 +73,7 @@ static void role(struct play *p, const char *id, const char *owner, const char *
                                                                 .pod = proto_reader(str_text(&bytes), bytes.len)}));
 }
 
-/* The pod of a task as the API server has it. */
+/* Puts or drops the pod of a task as the API server reports it. */
 static void pod(struct play *p, const char *owner, unsigned ordinal, unsigned attempt, const char *node,
                 const char *more, bool put)
 {
@@ -103,7 +103,7 @@ static void a_role_is_placed_as_a_whole(void **state)
     play_begin(&p);
     role(&p, ROLE, "j-1", CPU("3"));
     assert_string_equal(scene_says(&p.s), "train:w->n1 train:w->n2");
-    p.tasks = 3; /* two nodes have room for two */
+    p.tasks = 3; /* two nodes have room for two tasks */
     project_role_changed(p.s.p, ROLE);
     assert_string_equal(scene_says(&p.s), "?train:w");
     assert_non_null(strstr(scene_why(&p.s, "train:w"), "0/2 nodes are available"));
@@ -145,15 +145,15 @@ static void a_task_from_its_promise_to_its_end(void **state)
     assert_string_equal(scene_says(&p.s), "train:w->n1 train:w->n2");
     uint64_t first = assume(&p, 0, "n1"), second = assume(&p, 1, "n2");
     assert_true(first && second && first != second);
-    assert_int_equal(assume(&p, 0, "n1"), 0); /* that one is on its way */
+    assert_int_equal(assume(&p, 0, "n1"), 0); /* task 0 is assumed already */
     assert_int_equal(assume(&p, 1, "n9"), 0);
     assert_string_equal(scene_says(&p.s), "");
-    project_give_back(p.s.p, second, 0); /* it could not be made */
+    project_give_back(p.s.p, second, 0); /* its pod could not be created */
     assert_string_equal(scene_says(&p.s), "train:w->n2");
     assert_false(project_pod_by_instance(p.s.p, second, &seen));
     pod(&p, "j-1", 0, 1, "n1", "status: {phase: Running}", true);
     assert_string_equal(p.told, "train/w/train-w-0 0.1 running n1");
-    assert_true(project_pod_by_instance(p.s.p, first, &seen)); /* the same instance */
+    assert_true(project_pod_by_instance(p.s.p, first, &seen)); /* the instance is unchanged */
     assert_true(seen.bound);
     assert_string_equal(seen.uid, "uid-j-1-0");
     assert_string_equal(seen.role, ROLE);
@@ -161,7 +161,7 @@ static void a_task_from_its_promise_to_its_end(void **state)
     pod(&p, "j-1", 0, 1, "n1", "status: {phase: Succeeded}", true);
     assert_string_equal(p.told, "train/w/train-w-0 0.1 succeeded n1");
     project_task_end(p.s.p, ROLE, 0);
-    assert_string_equal(scene_says(&p.s), "train:w->n1"); /* the other; n1 is free again */
+    assert_string_equal(scene_says(&p.s), "train:w->n1"); /* task 1; n1 has room again */
     project_tasks_again(p.s.p, ROLE);
     assert_string_equal(scene_says(&p.s), "train:w->n1 train:w->n2");
 }
@@ -179,14 +179,14 @@ static void what_failed_says_why(void **state)
     assert_string_equal(p.told, "train/w/train-w-0 0.2 gone n2");
 }
 
-/* What is of another job, or of none any more, is no task of this one; and is stopped. */
+/* A pod of another job, or of a deleted job, is no task of this job, and its instance is stopped. */
 static void those_of_others_are_left_alone(void **state)
 {
     (void)state;
     CLEANUP(play) struct play p;
     play_begin(&p);
     pod(&p, "j-0", 0, 1, "n1", "status: {phase: Running}", true);
-    assert_string_equal(scene_says(&p.s), "-train:w"); /* nobody knows its job */
+    assert_string_equal(scene_says(&p.s), "-train:w"); /* its job is unknown */
     p.tasks = 1;
     role(&p, ROLE, "j-1", CPU("3"));
     assert_string_equal(scene_says(&p.s), "-train:w:j-0 train:w->n2");
@@ -194,13 +194,13 @@ static void those_of_others_are_left_alone(void **state)
     pod(&p, "j-0", 0, 1, "n1", "", false);
     uint64_t instance = assume(&p, 0, "n2");
     assert_true(instance);
-    pod(&p, "j-9", 0, 1, "n1", "status: {phase: Running}", true); /* somebody was faster with the name */
+    pod(&p, "j-9", 0, 1, "n1", "status: {phase: Running}", true); /* another job created a pod of that name first */
     struct project_pod seen;
     assert_false(project_pod_by_instance(p.s.p, instance, &seen));
     assert_string_equal(scene_says(&p.s), "-train:w:j-9 train:w->n2");
 }
 
-/* Labels alone make no task. */
+/* Labels without the owner do not make a pod a task. */
 static void pods_of_other_makers_are_pods(void **state)
 {
     static const char *const owners[] = {
@@ -218,7 +218,7 @@ static void pods_of_other_makers_are_pods(void **state)
                  owners[i]);
         scene_put(&p.s, PROJECT_POD, yaml.at);
         assert_string_equal(p.told, "");
-        assert_string_equal(scene_says(&p.s), ""); /* nobody stops it */
+        assert_string_equal(scene_says(&p.s), ""); /* no plan stops it */
     }
 }
 
@@ -256,7 +256,8 @@ static void a_promise_is_kept(void **state)
     "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, "   \
     "values: [" node "]}]}]}}"
 
-/* A claim that waits for its first pod is made for the first task; others wait for the same volume, and may turn out not to reach it. */
+/* A WaitForFirstConsumer claim is provisioned for the first task; the others wait for the same volume and may turn out
+ * not to reach it. */
 static void a_claim_is_made_for_the_first_task(void **state)
 {
     (void)state;
@@ -285,13 +286,13 @@ static void a_claim_is_made_for_the_first_task(void **state)
     assert_false(project_volumes_reached(p.s.p, b));
     project_give_back(p.s.p, a, 0);
     project_give_back(p.s.p, b, 0);
-    assert_string_equal(scene_says(&p.s), "?train:w"); /* there is not room for both where the volume is */
+    assert_string_equal(scene_says(&p.s), "?train:w"); /* the node of the volume has no room for both */
     p.tasks = 1;
     project_role_changed(p.s.p, ROLE);
     assert_string_equal(scene_says(&p.s), "train:w->n1");
 }
 
-/* A volume that is there is taken by the claim of the first task, and by no other claim. */
+/* An existing volume is taken by the claim of the first task and by no other claim. */
 static void a_volume_is_taken(void **state)
 {
     (void)state;
@@ -306,7 +307,7 @@ static void a_volume_is_taken(void **state)
     scene_put(&p.s, PROJECT_VOLUME,
               "{metadata: {name: pv}, spec: {storageClassName: late, " ON("n2") "}, status: {phase: Available}}");
     assert_string_equal(scene_says(&p.s), "train:w->n2 train:w->n2");
-    assert_int_equal(assume(&p, 0, "n1"), 0); /* not there: the role is planned again, without this node */
+    assert_int_equal(assume(&p, 0, "n1"), 0); /* no volume there: the role is planned again without this node */
     uint64_t a = assume(&p, 0, "n2"), b = assume(&p, 1, "n2");
     assert_int_equal(project_volumes(p.s.p, a, chosen, 2), 1);
     assert_string_equal(chosen[0].volume, "pv");
@@ -323,7 +324,7 @@ static void a_volume_is_taken(void **state)
     assert_non_null(strstr(scene_says(&p.s), "q->n2"));
 }
 
-/* What is attached to one node at a time holds all that share it to one node; a claim of plain pods does not, as it never did. */
+/* Tasks that share an attached ReadWriteOnce volume are kept on one node; plain pods are not, as in kube-scheduler. */
 static void one_node_for_what_is_attached(void **state)
 {
     static const struct {
@@ -364,7 +365,7 @@ static void one_node_for_what_is_attached(void **state)
 }
 
 struct told_claims {
-    unsigned count, selected; /* whose provisioner knows of no node; who does */
+    unsigned count, selected; /* claims without a selected node; claims with one */
     char name[64];
 };
 
@@ -380,7 +381,7 @@ static void claim_told(void *ctx, const struct project_volume *claim, bool selec
     "{metadata: {name: train-w-0-v, namespace: default, uid: c-1, ownerReferences: [{uid: uid-j-1-0, controller: "     \
     "true}]" notes "}, spec: {storageClassName: late" spec "}}"
 
-/* A claim of each pod itself: made after the pod, on its node. */
+/* Each pod has an ephemeral claim, created after the pod, for its node. */
 static void each_pod_has_a_claim(void **state)
 {
     (void)state;
@@ -402,14 +403,14 @@ static void each_pod_has_a_claim(void **state)
     assert_non_null(strstr(scene_why(&p.s, "train:w"), "did not have enough free storage"));
     scene_put(&p.s, PROJECT_CAPACITY, "{metadata: {name: s}, storageClassName: late, capacity: 2Gi, nodeTopology: {}}");
     assert_string_equal(scene_says(&p.s), "train:w->n2");
-    p.tasks = 2; /* the driver attaches, but each has a volume of its own */
+    p.tasks = 2; /* the driver attaches volumes, but each pod has its own */
     scene_put(&p.s, PROJECT_STORAGE_CLASS, LATE);
     project_role_changed(p.s.p, ROLE);
     assert_string_equal(scene_says(&p.s), "train:w->n1 train:w->n2");
     p.tasks = 1;
     project_role_changed(p.s.p, ROLE);
     uint64_t a = assume(&p, 0, "n2");
-    assert_int_equal(project_volumes(p.s.p, a, NULL, 0), 0); /* nothing to be done before the pod is made */
+    assert_int_equal(project_volumes(p.s.p, a, NULL, 0), 0); /* nothing to provision before the pod is created */
     scene_put(
         &p.s, PROJECT_POD,
         "{metadata: {name: train-w-0, namespace: default, uid: uid-j-1-0, labels: {berth.dev/job: train, berth.dev/role: "
@@ -417,12 +418,13 @@ static void each_pod_has_a_claim(void **state)
         "uid: j-1, controller: true}]}, spec: {schedulerName: berth, nodeName: n2, volumes: [{name: v, ephemeral: "
         "{volumeClaimTemplate: {spec: {storageClassName: late}}}}], containers: [{name: c}]}}");
     assert_string_equal(scene_says(&p.s), "");
-    assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 1); /* not there yet */
+    /* the claim is not created yet */
+    assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 1);
     assert_int_equal(told.count, 0);
     scene_put(&p.s, PROJECT_CLAIM,
               "{metadata: {name: train-w-0-v, namespace: default}, spec: {storageClassName: late}}");
     assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 1);
-    assert_int_equal(told.count, 0); /* it is somebody else's */
+    assert_int_equal(told.count, 0); /* the claim has another owner */
     scene_put(&p.s, PROJECT_CLAIM, OWN_CLAIM("", ""));
     assert_int_equal(project_claims_made(p.s.p, "default:train-w-0", claim_told, &told), 1);
     assert_string_equal(told.name, "train-w-0-v/c-1");

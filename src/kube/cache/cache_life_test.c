@@ -1,4 +1,4 @@
-/* cache_life_test.c - pods and nodes that come, change and go; what is assumed of them; what depends on other objects. */
+/* cache_life_test.c - pods and nodes that are added, changed and deleted; assumed pods; updates of dependent pods. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static int64_t held(struct scene *s, const char *node)
     return berth_node_use(project_cluster(s->p), node, "cpu", &use) ? use.held : -1;
 }
 
-/* What holds CPU on its node, and what not. */
+/* Which pods hold CPU on their node. */
 static void who_holds(void **state)
 {
     static const struct {
@@ -57,7 +57,7 @@ static void who_holds(void **state)
     }
 }
 
-/* It holds its resources until it is gone, and nobody comes in its place. */
+/* A terminating pod holds its resources until it is gone; no pod is placed there before. */
 static void a_pod_that_terminates(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -69,17 +69,17 @@ static void a_pod_that_terminates(void **state)
         "{metadata: {name: p, namespace: default, deletionTimestamp: 5}, spec: {schedulerName: berth, nodeName: n1, " CPU(
             "3") "}}");
     scene_pod(&s, "q", "", "", CPU("2"));
-    assert_string_equal(scene_says(&s), "q=>n1"); /* promised, not placed */
+    assert_string_equal(scene_says(&s), "q=>n1"); /* reserved, not placed */
     assert_int_equal(held(&s, "n1"), 3000);
     scene_drop(&s, PROJECT_POD, "{metadata: {name: p, namespace: default}}");
     assert_string_equal(scene_says(&s), "q->n1");
     scene_put(
         &s, PROJECT_POD,
         "{metadata: {name: q, namespace: default, deletionTimestamp: 5}, spec: {schedulerName: berth, " CPU("2") "}}");
-    assert_string_equal(scene_says(&s), ""); /* it was never bound: nobody will bind it now */
+    assert_string_equal(scene_says(&s), ""); /* it was never bound and will not be */
 }
 
-/* What comes again as it was changes nothing; and a status that changes nothing about it. */
+/* An unchanged object changes nothing; nor does a status that does not affect placement. */
 static void the_same_again(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -121,13 +121,13 @@ static void assumed(void **state)
     assert_int_equal(project_assume(s.p, "default:none", "n1", 0, NULL, 0), 0);
     assert_int_equal(held(&s, "n1"), 3000);
     assert_string_equal(scene_says(&s), "?q");
-    scene_pod(&s, "p", "app: web", "", CPU("3")); /* it changed on the way */
+    scene_pod(&s, "p", "app: web", "", CPU("3")); /* changed while it was assumed */
     assert_int_equal(held(&s, "n1"), 3000);
     assert_true(project_pod_by_instance(s.p, instance, &pod));
     assert_string_equal(pod.node, "n1");
     assert_false(pod.bound);
 
-    project_give_back(s.p, instance, INT64_C(5000000000000)); /* later than plans here */
+    project_give_back(s.p, instance, INT64_C(5000000000000)); /* later than the plans of this test */
     assert_int_equal(held(&s, "n1"), 0);
     assert_false(project_pod_by_instance(s.p, instance, &pod));
     assert_true(project_pod_of(s.p, "default:p", &pod) && pod.failures == 1);
@@ -137,14 +137,14 @@ static void assumed(void **state)
     instance = project_assume(s.p, "default:p", "n1", 0, NULL, 0);
     unsigned changes = s.changes;
     scene_pod(&s, "p", "app: web", "n1", CPU("3"));
-    assert_int_equal(s.changes, changes); /* a binding that is confirmed changes nothing */
+    assert_int_equal(s.changes, changes); /* confirming a binding changes nothing */
     assert_true(project_pod_by_instance(s.p, instance, &pod) && pod.bound);
     assert_int_equal(held(&s, "n1"), 3000);
-    project_give_back(s.p, instance, 0); /* what is bound stays */
+    project_give_back(s.p, instance, 0); /* a bound pod stays bound */
     assert_int_equal(held(&s, "n1"), 3000);
 }
 
-/* Somebody else bound it elsewhere. */
+/* Another scheduler bound the assumed pod to another node. */
 static void assumed_in_vain(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -158,7 +158,7 @@ static void assumed_in_vain(void **state)
     scene_pod(&s, "p", "", "n2", CPU("3"));
     assert_int_equal(held(&s, "n1"), 0);
     assert_int_equal(held(&s, "n2"), 3000);
-    scene_put(&s, PROJECT_POD, /* deleted and made again before anybody heard of it */
+    scene_put(&s, PROJECT_POD, /* deleted and created again before the cache saw the deletion */
               "{metadata: {name: p, namespace: default, uid: another}, spec: {schedulerName: berth, " CPU("1") "}}");
     assert_int_equal(held(&s, "n2"), 0);
 }
@@ -181,7 +181,7 @@ static void preemption(void **state)
     uint64_t instance = project_assume(s.p, "default:high", "n1", 0, &victim, 1);
     assert_true(instance > 0);
     assert_string_equal(scene_says(&s), "?shy");
-    project_stopping(s.p, victim, false); /* it was not told after all */
+    project_stopping(s.p, victim, false); /* the deletion failed */
     project_stopping(s.p, victim, true);
     scene_drop(&s, PROJECT_POD, "{metadata: {name: low, namespace: default}}");
     assert_string_equal(scene_says(&s), "?shy high->n1");
@@ -211,7 +211,7 @@ static void budgets(void **state)
         "{metadata: {name: c, namespace: default}, spec: {selector: {matchLabels: {app: db}}}, status: {disruptionsAllowed: 0}}");
     assert_string_equal(scene_says(&s), "-kept high=>n1");
     scene_put(
-        &s, PROJECT_BUDGET, /* of another namespace */
+        &s, PROJECT_BUDGET, /* in another namespace */
         "{metadata: {name: b, namespace: x}, spec: {selector: {matchLabels: {app: web}}}, status: {disruptionsAllowed: 0}}");
     assert_string_equal(scene_says(&s), "-kept high=>n1");
 }
@@ -228,7 +228,7 @@ static void gates(void **state)
     assert_string_equal(scene_says(&s), "p->n1");
 }
 
-/* Pods may be seen before their node, and outlive it. */
+/* Pods may be seen before their node, and may outlive it. */
 static void nodes_that_are_not_there(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -242,13 +242,13 @@ static void nodes_that_are_not_there(void **state)
     assert_string_equal(scene_says(&s), "p->n1");
     scene_drop(&s, PROJECT_NODE, "{metadata: {name: n1}}");
     assert_string_equal(scene_says(&s), "?p");
-    assert_int_equal(berth_nodes(project_cluster(s.p)), 1); /* for its pod */
+    assert_int_equal(berth_nodes(project_cluster(s.p)), 1); /* for its pod only */
     scene_drop(&s, PROJECT_POD, "{metadata: {name: web, namespace: default}}");
     assert_int_equal(held(&s, "n1"), -1);
     assert_int_equal(berth_nodes(project_cluster(s.p)), 0);
 }
 
-/* A change of a namespace's labels reaches the pods that look for it, both those that wait and those that keep others away. */
+/* A change of a namespace's labels updates the pods that select it, waiting ones and those with anti-affinity alike. */
 static void namespaces(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -291,13 +291,13 @@ static void gangs(void **state)
         "0/1 nodes are available: waiting for minCount pods from a gang to appear in scheduling queue.");
     for (size_t i = 2; i < 4; i++)
         scene_pod(&s, names[i], "", "", "schedulingGroup: {podGroupName: g}, " CPU("2"));
-    assert_string_equal(scene_says(&s), "?a ?b ?c ?d"); /* two would fit, three are wanted */
+    assert_string_equal(scene_says(&s), "?a ?b ?c ?d"); /* two would fit, three are required */
     scene_node(&s, "n2", "a", "");
     assert_string_equal(scene_says(&s), "?d a->n1 b->n2 c->n1");
     assert_true(project_assume(s.p, "default:a", "n1", 0, NULL, 0) > 0);
     assert_true(project_assume(s.p, "default:b", "n2", 0, NULL, 0) > 0);
     assert_true(project_assume(s.p, "default:c", "n1", 0, NULL, 0) > 0);
-    assert_string_equal(scene_says(&s), "d->n2"); /* what is beyond the minimum comes by itself */
+    assert_string_equal(scene_says(&s), "d->n2"); /* pods beyond the minimum are placed one by one */
     scene_drop(&s, PROJECT_POD, "{metadata: {name: a, namespace: default}}");
     assert_non_null(strstr(scene_says(&s), "d->"));
 }
@@ -310,7 +310,7 @@ static void gangs_by_label(void **state)
     scene_node(&s, "n1", "a", "");
     scene_pod(&s, "a", "scheduling.x-k8s.io/pod-group: g, pod-group.scheduling.sigs.k8s.io/min-available: '2'", "",
               CPU("2"));
-    scene_pod(&s, "z", "scheduling.x-k8s.io/pod-group: h", "", ""); /* nobody says how many: it does not matter */
+    scene_pod(&s, "z", "scheduling.x-k8s.io/pod-group: h", "", ""); /* without a minimum the group has no effect */
     assert_string_equal(scene_says(&s), "?a z->n1");
     scene_pod(&s, "b", "scheduling.x-k8s.io/pod-group: g, pod-group.scheduling.sigs.k8s.io/min-available: '2'", "",
               CPU("2"));
@@ -318,7 +318,7 @@ static void gangs_by_label(void **state)
     scene_put(&s, PROJECT_GROUP,
               "{metadata: {name: g, namespace: default}, spec: {schedulingPolicy: {gang: {minCount: 3}}}}");
     assert_string_equal(scene_says(&s), "?a ?b z->n1");
-    scene_drop(&s, PROJECT_GROUP, "{metadata: {name: g, namespace: default}}"); /* their own word counts again */
+    scene_drop(&s, PROJECT_GROUP, "{metadata: {name: g, namespace: default}}"); /* the pods' labels count again */
     assert_string_equal(scene_says(&s), "a->n1 b->n1 z->n1");
 }
 
@@ -344,7 +344,7 @@ static void refusals(void **state)
     assert_string_equal(scene_why(&s, "r"), "0/3 nodes are available: persistentvolumeclaim \"data\" not found.");
 }
 
-/* After many pods have come and gone the cluster is a new one, and the same. */
+/* After many pods have come and gone the cluster is replaced by an equal one. */
 static void many_come_and_go(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -376,7 +376,7 @@ static void many_come_and_go(void **state)
     assert_int_equal(held(&s, "n2"), 3000);
 }
 
-/* What cannot be understood is left as it was, and somebody is told. */
+/* An invalid object leaves the previous version in force and is reported. */
 static void malformed(void **state)
 {
     static const uint8_t cut[] = {0x0a, 0x7f, 0x01};

@@ -1,8 +1,8 @@
-/* cache_node.c - nodes, and places for pods whose node is not there.
+/* cache_node.c - nodes, including placeholders for bound pods whose node does not exist.
  *
- * A node that pods are bound to but that is not there (not yet seen, or deleted before them) is in the cluster without labels and
- * resources and takes nothing new; nobody counts its pods as near or in a domain. Cordons are taints, as kube-scheduler treats them: who tolerates
- * the taint may go there.
+ * A node that pods are bound to but that does not exist (not yet seen, or deleted before them) is in the cluster
+ * without labels and resources and gets no new pods. Its pods count in no topology domain. A cordon is a taint, as in
+ * kube-scheduler: pods that tolerate the taint may be placed there.
  */
 #include <assert.h>
 
@@ -41,7 +41,7 @@ static uint32_t node_new(struct project *p, const char *name)
     return i;
 }
 
-/* ---- towards the cluster ------------------------------------------------------------------------------------------ */
+/* ---- from node to cluster --------------------------------------------------------------------------------------- */
 
 static const char *label_of(const struct kube_node *node, const char *key)
 {
@@ -49,7 +49,7 @@ static const char *label_of(const struct kube_node *node, const char *key)
     return value ? value : "";
 }
 
-/* Beside its own labels: its name, and labels that have the names of topologies that are built in, and what its GPUs are. */
+/* Adds labels: the node's name, its GPU properties, and copies of labels whose names clash with built-in topologies. */
 static void labels_add(struct project *p, struct kube_node *node)
 {
     static const char *const words[] = {"node", "zone", "rack"};
@@ -81,7 +81,7 @@ static void attach_add(struct project *p, struct kube_node *node)
     }
 }
 
-/* What the model has no use for, or no room. */
+/* Removes resources that the model handles otherwise (attachable-volumes-*). */
 static void allocatable_trim(struct kube_node *node)
 {
     size_t to = 0;
@@ -135,7 +135,7 @@ static void node_project(struct project *p, uint32_t i)
     struct berth_err err = {0};
     if (e->bytes) {
         bool ok = kube_node_read(&p->arena, proto_reader(e->bytes, e->len), &from);
-        assert(ok); /* it was read when it came */
+        assert(ok); /* it was parsed when the node came */
         (void)ok;
         node = describe(p, e, &from);
         if (p->config.tenants)
@@ -149,7 +149,7 @@ static void node_project(struct project *p, uint32_t i)
     (void)berth_node_put(p->cluster, &node, NULL);
 }
 
-/* ---- pods on them ------------------------------------------------------------------------------------------------- */
+/* ---- pod counts ------------------------------------------------------------------------------------------------- */
 
 uint32_t node_enter(struct project *p, const char *name)
 {
@@ -181,7 +181,7 @@ void node_leave(struct project *p, uint32_t node)
     node_forget(p, node);
 }
 
-/* ---- as they come ------------------------------------------------------------------------------------------------- */
+/* ---- watch events ----------------------------------------------------------------------------------------------- */
 
 static void images_take(struct project *p, struct node_entry *e, const struct kube_node *node)
 {

@@ -1,8 +1,8 @@
-/* cache_parts.h - the inside of a projection; for project*.c alone.
+/* cache_parts.h - internals of the cache; included only by the files of this folder.
  *
- * Three tables: what is known of each kind of object (shelves of stripped bytes), of nodes, of pods. A pod that depends on other objects
- * joins their topics ("claim:ns:name"); whoever changes such an object marks the pods of its topic, and they are projected again
- * before the cluster is next looked at (project_settle), each once.
+ * Three tables: stripped objects by kind (shelves), nodes and pods. A pod that depends on other objects follows their
+ * topics ("claim:ns:name"). A change to such an object marks the pods of its topic, and project_cluster puts each
+ * marked pod into the cluster again, once.
  */
 #pragma once
 
@@ -22,15 +22,15 @@
 
 #define NONE UINT32_MAX
 
-/* The label that says a pod's namespace; no label of Kubernetes has this form. */
+/* Label that holds a pod's namespace; "@" is not valid in Kubernetes labels, so the name cannot clash. */
 #define NAMESPACE_LABEL "@namespace"
-/* The topic of whoever is in a queue. */
+/* Topic of all pods that are in a queue. */
 #define TENANTS_TOPIC "tenants"
 
 /* ---- shelves: stripped objects by key ----------------------------------------------------------------------------- */
 
 struct kept {
-    char *key; /* NULL: a free place */
+    char *key; /* NULL: a free slot */
     uint8_t *bytes;
     size_t len;
 };
@@ -43,22 +43,22 @@ struct shelf {
 
 void shelf_clear(struct shelf *s);
 uint32_t shelf_find(const struct shelf *s, const char *key);                         /* NONE */
-bool shelf_differs(const struct shelf *s, const char *key, const struct str *bytes); /* from what is there */
+bool shelf_differs(const struct shelf *s, const char *key, const struct str *bytes); /* from the stored bytes */
 void shelf_put(struct shelf *s, const char *key, const struct str *bytes);
-bool shelf_drop(struct shelf *s, const char *key); /* false: it was not there */
+bool shelf_drop(struct shelf *s, const char *key); /* false: not found */
 static inline struct proto_reader shelf_bytes(const struct shelf *s, uint32_t i)
 {
     return proto_reader(s->at.at[i].bytes, s->at.at[i].len);
 }
 
-/* ---- topics: who depends on what ---------------------------------------------------------------------------------- */
+/* ---- topics: which pods depend on which objects ----------------------------------------------------------------- */
 
 struct topic {
-    char *key;          /* NULL: a free place */
+    char *key;          /* NULL: a free slot */
     VEC(uint32_t) pods; /* in no order */
 };
 struct pod_topic {
-    uint32_t topic, place; /* among its pods */
+    uint32_t topic, place; /* `place`: index in the topic's pods */
 };
 
 /* ---- nodes -------------------------------------------------------------------------------------------------------- */
@@ -69,101 +69,103 @@ struct held_image {
 };
 
 struct node_entry {
-    char *name;     /* NULL: a free place */
-    uint8_t *bytes; /* stripped, without images; NULL: pods are there, the node is not */
+    char *name;     /* NULL: a free slot */
+    uint8_t *bytes; /* stripped, without images; NULL: pods are bound to a node that does not exist */
     size_t len;
-    uint64_t hash; /* of all that was stripped */
+    uint64_t hash; /* of the stripped node with images */
     struct held_image *images;
     size_t images_len;
     uint32_t pods; /* bound, assumed or reserved here */
-    sym domain;    /* that it is in; of names */
+    sym domain;    /* the node's domain, in `names` */
     bool unschedulable;
 };
 
 /* ---- pods --------------------------------------------------------------------------------------------------------- */
 
 enum pod_state { POD_WAITS, POD_RESERVED, POD_ASSUMED, POD_BOUND };
-/* Of a pod that waits in a group: by itself, with others or not at all, or until the group is complete. */
+/* How a waiting pod of a group is placed: by itself, with the gang or not at all, or only after the gang is
+ * complete. */
 enum pod_role { ROLE_ALONE, ROLE_TOGETHER, ROLE_LATER };
 
-/* What only those need that are not bound yet. */
+/* State of a pod that is not bound yet. */
 struct pod_wait {
     char *told, *nominated; /* NULL: "" */
-    char *why;              /* it cannot be placed at all, in words; NULL: it can */
+    char *why;              /* why the pod cannot be placed at all; NULL: it can */
     int64_t told_ns, begin_ns;
     uint32_t failures;
-    uint64_t *waits; /* of a reserved one */
+    uint64_t *waits; /* instances that a reserved pod waits for */
     size_t waits_len;
     struct project_volume *volumes; /* chosen for its claims; texts are owned */
     size_t volumes_len;
-    VEC(char *) shunned; /* nodes where its claims found no volumes, until something about them changes */
+    VEC(char *) shunned; /* nodes without volumes for the pod's claims; cleared when these objects change */
 };
 
-/* Of a pod that is a task of a job, or is to be one as soon as it is made: then its uid is "". */
+/* Of a pod that is a task of a job, or of an assumed task whose pod is not created yet (its uid is ""). */
 struct pod_task {
-    char *role, *owner; /* id of the workload; uid of the job */
+    char *role, *owner; /* workload id of the role; uid of the job */
     uint32_t ordinal, attempt;
 };
 
-/* Of an entry that is a role of a job: it waits for ever, and its tasks have entries of their own. */
+/* Of an entry that is a role of a job. The entry stays in state POD_WAITS; its tasks have entries of their own. */
 struct pod_job {
     char *owner;
-    VEC(uint64_t) ended; /* by ordinal: the instance of a task that has ended well; 0: it has not */
+    VEC(uint64_t) ended; /* by ordinal: instance of a task that succeeded; 0: not yet */
 };
 
 struct pod_entry {
-    char *id;               /* of its workload; NULL: a free place. One block with uid */
-    const char *name, *uid; /* within, or within another block if the id is not made of it */
-    const char *scheduler;  /* of ours; NULL: another's */
+    char *id; /* workload id; NULL: a free slot. One block with uid */
+    /* point into the block of `id`; `name` has bytes of its own if the id is not "namespace:name" */
+    const char *name, *uid;
+    const char *scheduler; /* one of our scheduler names; NULL: another scheduler's pod */
     sym namespace;
-    uint32_t template; /* index: what it has in common with others */
-    uint32_t node;     /* index, NONE */
+    uint32_t template; /* index: content shared with similar pods */
+    uint32_t node;     /* index, or NONE */
     uint64_t instance; /* 0: none */
     int64_t created_ns, deleted_ns;
-    int64_t bound_ns;      /* as the API server says; 0: since it was made */
-    struct pod_wait *wait; /* NULL once it is bound */
+    int64_t bound_ns;      /* from the PodScheduled condition; 0: unknown, use created_ns */
+    struct pod_wait *wait; /* NULL once the pod is bound */
     struct pod_topic *topics;
     uint32_t topics_len;
-    uint32_t gang;  /* index, NONE */
-    uint32_t payer; /* index and one: whom it counts for; 0: nobody */
+    uint32_t gang;  /* index, or NONE */
+    uint32_t payer; /* index + 1 of the payer; 0: none */
     struct pod_task *task;
     struct pod_job *job;
     enum pod_state state : 8;
     enum pod_role role : 8;
-    bool gated, stopping, marked; /* marked: to be projected again */
-    bool there;                   /* its workload is in the cluster */
-    bool holds;                   /* it has volumes, as it was last told */
+    bool gated, stopping, marked; /* marked: must be put into the cluster again */
+    bool there;                   /* the workload is in the cluster */
+    bool holds;                   /* the pod had volumes when it was last put into the cluster */
 };
 
-/* Whom pods count for, by their names; 0: none. The group is there where it is not the user's own. */
+/* User, group and queue that a pod is charged to; 0: none. The group is set only if it is not the user's own. */
 struct payer {
     sym user, group, queue;
 };
 
-/* What is stripped of pods, each once. */
+/* Stripped bytes of pods, shared by pods with equal bytes. */
 struct template
 {
-    uint8_t *bytes; /* NULL: a free place */
+    uint8_t *bytes; /* NULL: a free slot */
     uint32_t len, pods;
 };
 
 /* Pods that start together. */
 struct gang {
-    char *key;    /* NULL: a free place */
-    uint32_t min; /* as the group's object says, or a pod; 0: no minimum */
-    bool known;   /* the object is there */
+    char *key;    /* NULL: a free slot */
+    uint32_t min; /* from the group object or a pod's label; 0: no minimum */
+    bool known;   /* the group object exists, or a pod's label gives the minimum */
     VEC(uint32_t) pods;
 };
 
-/* A node that volumes are attached to. */
+/* A node with attached volumes. */
 struct attached {
-    char *node;       /* NULL: a free place */
-    VEC(uint32_t) at; /* of the shelf of attachments, in no order */
-    uint64_t alone;   /* over those that no pod uses there, as the node was last told; 0: there are none */
-    bool old;         /* that may be different by now */
+    char *node;       /* NULL: a free slot */
+    VEC(uint32_t) at; /* indices in the shelf of attachments, in no order */
+    uint64_t alone;   /* hash of the attachments no pod here uses, as last put into the cluster; 0: none */
+    bool old;         /* `alone` may be out of date */
 };
 
-/* A volume that was chosen for a claim of a pod on its way. */
+/* A volume chosen for a claim of an assumed or reserved pod. */
 struct taken {
     char *volume;
     uint32_t pod;
@@ -172,15 +174,15 @@ struct taken {
 struct project {
     struct project_config config;
     struct berth_cluster *cluster;
-    struct arena arena; /* of the call; empty in between */
+    struct arena arena; /* per call; empty between calls */
     struct str stripped;
-    uint64_t instances; /* ids given so far */
-    size_t forgotten;   /* pods, since the cluster was made */
+    uint64_t instances; /* last instance id given */
+    size_t forgotten;   /* pods removed since the cluster was created */
     struct shelf shelves[PROJECT_GROUP + 1];
     VEC(struct topic) topics;
     VEC(uint32_t) topics_free;
     struct map topics_by_key;
-    struct intern names; /* of images and namespaces */
+    struct intern names; /* image names and namespaces */
     VEC(struct node_entry) nodes;
     VEC(uint32_t) nodes_free;
     struct map nodes_by_name;
@@ -203,13 +205,14 @@ struct project {
     VEC(struct attached) attached;
     VEC(uint32_t) attached_free, attached_old;
     struct map attached_by_node;
-    VEC(sym) attached_volumes; /* of each in the shelf of attachments: its volume's name; 0: it does not count */
+    /* by index in the shelf of attachments: the volume's name; 0: the attachment does not count */
+    VEC(sym) attached_volumes;
 };
 
-/* "kind:a:b", or, where that is too long for the model, its hash under the same kind. In the arena. */
+/* Returns "kind:a:b", or "kind:" with a hash if that is too long or not a valid id of the model. In the arena. */
 const char *project_key(struct project *p, const char *kind, const char *a, const char *b);
 void project_changed(struct project *p);
-/* A new cluster, which is told all there is. */
+/* Replaces the cluster by a new one with everything the cache holds. */
 void project_renew(struct project *p);
 void project_trouble(struct project *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static inline void input_tell(struct project *p, const struct project_input *in)
@@ -222,23 +225,24 @@ static inline void input_tell(struct project *p, const struct project_input *in)
 void topic_follow(struct project *p, uint32_t pod, const char *key);
 void topic_leave_all(struct project *p, uint32_t pod);
 void topic_mark(struct project *p, const char *key);
-const struct topic *topic_look(const struct project *p, const char *key); /* NULL: nobody follows it */
+const struct topic *topic_look(const struct project *p, const char *key); /* NULL: no follower */
 void topic_mark_others(struct project *p, const char *key, uint32_t but);
-/* The pod's claims have no volumes on this node: not there again as things are. */
+/* Excludes a node that has no volumes for the pod's claims, until these objects change. */
 void pod_shun(struct project *p, uint32_t pod, const char *node);
 void pod_shun_none(struct pod_wait *wait);
 void topics_clear(struct project *p);
 
 /* cache_node.c */
 uint32_t node_find(const struct project *p, const char *name); /* NONE */
-/* The node, or a place for its pods until it is seen; one more pod is there. */
+/* Returns the index of the node, counting one more pod on it; creates an entry without resources for a node not seen
+ * yet. */
 uint32_t node_enter(struct project *p, const char *name);
 void node_leave(struct project *p, uint32_t node);
 void node_put(struct project *p, const struct kube_object *o);
 void node_drop(struct project *p, const char *name);
-void node_attach_changed(struct project *p, const char *name); /* what volumes it takes */
-bool node_again(struct project *p, const char *name);          /* is told; false: it is not there */
-void nodes_tell(struct project *p);                            /* all of them, to a new cluster */
+void node_attach_changed(struct project *p, const char *name); /* its volume limits changed */
+bool node_again(struct project *p, const char *name);          /* puts the node into the cluster; false: no such node */
+void nodes_tell(struct project *p);                            /* puts all nodes into a new cluster */
 void nodes_done(struct project *p);
 
 /* cache_index.c: templates */
@@ -248,62 +252,66 @@ void templates_done(struct project *p);
 
 /* cache_pod.c */
 uint32_t pod_find(const struct project *p, const char *id); /* NONE */
-/* The name as the configuration has it; NULL: it is not ours. */
+/* Returns the name as the configuration holds it; NULL: not one of our schedulers. */
 const char *pod_scheduler(const struct project *p, const char *name);
 void pod_put(struct project *p, const struct kube_object *o);
 void pod_drop(struct project *p, const struct kube_object *o);
-/* It is told anew at the next look, which is asked for: whatever marks it, nobody else need do so. */
+/* Marks the pod to be put into the cluster again by the next project_cluster, and calls `changed`; callers need not
+ * call it. */
 void pod_mark(struct project *p, uint32_t pod);
-/* Tells the cluster of the pod as it is now known. */
+/* Puts the pod's present state into the cluster. */
 void pod_project(struct project *p, uint32_t pod);
 static inline const char *pod_namespace(const struct project *p, const struct pod_entry *e)
 {
     return intern_text(&p->names, e->namespace);
 }
-/* What its template says, and what is its own, in the arena. It was read once already: this cannot fail. */
+/* Returns the pod of the template plus the entry's own fields, in the arena. Cannot fail: the template was parsed when
+ * the pod came. */
 struct kube_pod pod_read(struct project *p, uint32_t pod);
 uint32_t pod_by_instance(const struct project *p, uint64_t instance); /* NONE */
-/* The workload, and the instance where there is one: it keeps its id and node, and holds what the pod holds now. */
+/* Puts the workload and its instance, if any, into the cluster. The instance keeps its id and node and gets the pod's
+ * present shape. */
 void pod_tell(struct project *p, uint32_t pod, const struct kube_pod *from);
-/* With a shape: what it holds from now on; NULL: as it is, or of a new one as its workload says. */
+/* `shape`: what the instance holds from now on; NULL: unchanged, or the workload's shape for a new instance. */
 int pod_instance_tell(struct project *p, const struct pod_entry *e, uint64_t gpus, const struct berth_shape *shape,
                       struct berth_err *err);
-/* A new instance on the node, with the class that the workload has now. */
+/* Creates an instance on the node with the workload's present class. */
 bool pod_instance_make(struct project *p, uint32_t pod, const char *node, uint64_t gpus);
 void pod_instance_clear(struct project *p, uint32_t pod);
 void pod_text_set(char **text, const char *at, size_t len); /* NULL for "" */
 void pods_tell(struct project *p);
 void pods_done(struct project *p);
 
-/* An entry for an object of this name; what waits of one is freed. */
+/* Creates an entry for an object of this name. A pod_wait of the entry is freed with pod_wait_free. */
 uint32_t pod_new(struct project *p, const char *id, const struct kube_object *o);
 void pod_forget(struct project *p, uint32_t pod);
 void pod_wait_free(struct project *p, uint32_t pod);
 bool pod_strip(struct project *p, struct proto_reader raw, const struct kube_pod_facts *facts);
 
-/* Since when it holds its place. */
+/* Returns since when the pod is bound. */
 static inline int64_t pod_began_ns(const struct pod_entry *e)
 {
     return e->bound_ns ? e->bound_ns : e->created_ns;
 }
 
 /* cache_usage.c */
-/* Whom a workload counts for, by its quotas; 0: nobody. */
+/* Returns the payer of a workload from its quotas (index + 1); 0: none. */
 uint32_t use_payer(struct project *p, const struct berth_workload *w);
-/* A pod that may have run goes: what it used is booked. */
+/* Books the usage of a pod that is about to go, if it ran. */
 void use_ends(struct project *p, uint32_t pod);
-/* A role goes: those of its tasks that still run count for whom they did. */
+/* Copies the payer of a role that is about to go to its running tasks, which stay charged to it. */
 void use_roles_left(struct project *p, uint32_t role);
 void uses_done(struct project *p);
 
 /* cache_task.c */
-/* The uid of the job that made the pod; "" if none did. */
+/* Returns the uid of the job that created the pod; "" if none did. */
 const char *task_owner(struct project *p, struct proto_reader raw);
-/* The pod of a name that was assumed: the entry is its own from now on, or is forgotten because the pod is another's (NONE). */
+/* Handles the appearance of a pod with the name of an assumed task: the entry takes the pod's uid; or, if the pod
+ * belongs to another task, the entry is forgotten (NONE). */
 uint32_t task_met(struct project *p, uint32_t pod, const struct kube_object *o);
-/* A new entry becomes a task if its labels and its owner say so. */
+/* Makes a new entry a task if the pod's labels and owner say so. */
 void task_join(struct project *p, uint32_t pod, const struct kube_pod *from, const struct kube_object *o);
-/* Whoever runs jobs is told of the pod, if it is one of a job. */
+/* Calls the `task` callback if the pod belongs to a job. */
 void task_note(struct project *p, const struct kube_object *o);
 void task_note_gone(struct project *p, const struct pod_entry *e);
 
@@ -311,14 +319,16 @@ void task_note_gone(struct project *p, const struct pod_entry *e);
 void task_bound(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node);
 void task_tell(struct project *p, uint32_t pod, const struct kube_pod *from);
 const char *task_workload(struct project *p, const struct pod_task *task);
-/* A role: what is claimed for it goes into its workload; before it is told, and after. */
+/* role_claim adds the result of the `claim` callback to the role's workload before the cluster gets it; role_told adds
+ * the ended tasks after that. */
 struct shaped;
 void role_claim(struct project *p, uint32_t pod, struct shaped *shaped);
 void role_told(struct project *p, uint32_t pod);
 void job_parts_free(struct project *p, struct pod_entry *e);
 
-/* cache_shape.c: the pod as a workload, in the arena; `why`: NULL, or why it cannot be placed at all. `settled`: it has its place, and only what
- * it holds and how others stand to it counts. Joins topics. */
+/* cache_shape.c: returns the pod as a workload, in the arena. `why`: NULL, or why the pod cannot be placed at all.
+ * `settled`: the pod has a node, so only what it holds and its effect on other pods go into the shape. Follows
+ * topics. */
 struct shaped {
     struct berth_workload workload;
     const char *why;
@@ -327,11 +337,11 @@ void budgets_tell(struct project *p);
 void budget_changed(struct project *p, const char *namespace, const char *name);
 struct shaped shape_pod(struct project *p, uint32_t pod, const struct kube_pod *from, bool settled);
 
-/* cache_volume.c: adds to the shape what the pod's claims ask for. */
+/* cache_volume.c: adds the requirements of the pod's claims to the shape. */
 struct volumes_shape {
-    struct kube_terms require; /* of nodes; empty: nothing */
-    struct kube_texts ids;     /* of the cluster's volumes */
-    struct kube_texts alone;   /* claims that one pod alone may use */
+    struct kube_terms require; /* node terms; empty: none */
+    struct kube_texts ids;     /* volume ids in the cluster */
+    struct kube_texts alone;   /* names of ReadWriteOncePod claims */
     const char *why;
 };
 void shape_volumes(struct project *p, uint32_t pod, const struct kube_pod *from, bool settled,
@@ -339,55 +349,58 @@ void shape_volumes(struct project *p, uint32_t pod, const struct kube_pod *from,
 bool claim_find(struct project *p, const char *namespace, const char *name, struct kube_claim *ret);
 bool volume_find(struct project *p, const char *name, struct kube_volume *ret);
 bool class_find(struct project *p, const char *name, struct kube_class *ret);
-/* The claim that the pod mounts, by name. */
+/* Returns the name of the claim that the mount refers to. */
 const char *mount_claim(struct project *p, const struct kube_pod *from, const struct kube_mount *mount);
 
 /* cache_bind_volume.c */
-/* Was it chosen for another pod that is on its way? */
+/* Reports whether the volume was chosen for an assumed or reserved pod other than `but`. */
 bool volume_taken(const struct project *p, const char *volume, uint32_t but);
-/* The node on which another pod on its way has the claim's volume made; "": none has. */
+/* Returns the node for which another assumed pod has the claim's volume provisioned; "": none. */
 const char *claim_made_on(struct project *p, uint32_t pod, const struct kube_claim *claim);
-/* Which volumes its claims get on the node; false: there is none for one of them. */
+/* Chooses the volumes of the pod's claims on the node; false: one of the claims has none. */
 bool volumes_choose(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node);
-/* Have all that were chosen been bound to their claims? */
+/* Reports whether all chosen volumes are bound to their claims. */
 bool volumes_are_bound(struct project *p, const struct pod_wait *wait);
 bool volumes_are_reached(struct project *p, const struct pod_entry *e);
 void volumes_forget(struct project *p, uint32_t pod);
-/* Of project_claims_made. */
+/* Implements project_claims_made. */
 size_t claims_made(struct project *p, uint32_t pod, project_claim_teller *tell, void *ctx);
-/* Those that were chosen once, in place of any. */
+/* Replaces the chosen volumes by recorded ones. */
 void volumes_take(struct project *p, const char *workload, const struct project_volume *volumes, size_t len);
 void volumes_done(struct project *p);
 
-/* cache_capacity.c: nodes where the class can make a volume of the claim's size, in *to; empty: it can nowhere. False: on all nodes. */
+/* cache_capacity.c: returns in *to the nodes where the class can provision a volume of the claim's size; empty: none.
+ * False: all nodes. */
 bool capacity_where(struct project *p, const struct kube_claim *claim, const struct kube_class *class,
                     struct kube_terms *to);
-/* Can it on the node of these labels? */
+/* Reports whether the class can provision the volume on the node with these labels. */
 bool capacity_on(struct project *p, const struct kube_claim *claim, const struct kube_class *class,
                  const struct kube_labels *node);
-/* The driver of this name; false: nothing is known of it. */
+/* Finds the CSI driver of this name; false: unknown. */
 bool driver_find(struct project *p, const char *name, struct kube_driver *ret);
 
-/* cache_attach.c: an attachment is on the shelf from now on; or no longer, before it is taken from there. */
+/* cache_attach.c: attachment_join is called after an attachment was put on its shelf, attachment_leave before it is
+ * removed. */
 void attachment_join(struct project *p, const char *name);
 void attachment_leave(struct project *p, const char *name);
-/* The volume of this name came, changed or went. */
+/* Notes that the volume was added, changed or removed. */
 void attached_volume_changed(struct project *p, const char *volume);
-/* What pods on the node use is different now. */
+/* Notes that the volumes used by pods on the node may have changed. */
 void attached_touch(struct project *p, const char *node);
-/* Looks at what is attached to the node. */
+/* Updates the hash of the node's attachments that no pod uses. */
 void attached_look(struct project *p, const char *node);
-/* How many volumes of the driver are attached to the node, and used by no pod there. */
+/* Returns how many volumes of the driver are attached to the node and used by no pod there. */
 int64_t attached_alone(struct project *p, const char *node, const char *driver);
-/* Tells nodes again of which that is different by now; false: there are none. When pods are up to date, and after a new cluster was told all. */
+/* Puts nodes whose unused attachments changed into the cluster again; returns false if there were none. Called when
+ * pods are up to date, and after a new cluster was filled. */
 bool attached_settle(struct project *p);
 void attached_done(struct project *p);
 
 /* cache_gang.c */
 void gang_join(struct project *p, uint32_t pod, const struct kube_pod *from);
 void gang_leave(struct project *p, uint32_t pod);
-/* Pods of the gang of this one came, went or were placed: roles follow. */
+/* Updates the roles of the gang's waiting pods after pods of the gang were added, removed or placed. */
 void gang_changed(struct project *p, uint32_t gang);
 void gang_object(struct project *p, const char *namespace, const char *name);
-const char *gang_why(struct project *p, uint32_t pod); /* NULL: nothing holds it up */
+const char *gang_why(struct project *p, uint32_t pod); /* NULL: the gang does not hold the pod up */
 void gangs_done(struct project *p);

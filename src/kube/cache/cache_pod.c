@@ -1,4 +1,4 @@
-/* cache_pod.c - pods as they come. */
+/* cache_pod.c - entries of pods, and their workloads and instances in the cluster. */
 #include <assert.h>
 
 #include "base/hash.h"
@@ -6,7 +6,7 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-/* ---- finding ------------------------------------------------------------------------------------------------------ */
+/* ---- lookup ----------------------------------------------------------------------------------------------------- */
 
 static bool pod_same(const void *ctx, uint32_t value, const void *key)
 {
@@ -33,7 +33,7 @@ uint32_t pod_by_instance(const struct project *p, uint64_t instance)
     return instance ? map_find(&p->pods_by_instance, hash_u64(instance), instance_same, p, &instance) : NONE;
 }
 
-/* "namespace:name": no namespace has a colon in it. */
+/* "namespace:name": a namespace contains no colon. */
 static const char *id_of(struct project *p, const struct kube_object *o)
 {
     if (strlen(o->namespace) + strlen(o->name) + 1 > BERTH_NAME_MAX)
@@ -56,7 +56,7 @@ struct kube_pod pod_read(struct project *p, uint32_t pod)
     const struct template *t = &p->templates.at[e->template];
     struct kube_pod from;
     bool ok = kube_pod_read(&p->arena, proto_reader(t->bytes, t->len), &from);
-    assert(ok); /* it was read when it came */
+    assert(ok); /* it was parsed when the pod came */
     (void)ok;
     own_add(p, e, &from);
     return from;
@@ -102,7 +102,7 @@ uint32_t pod_new(struct project *p, const char *id, const struct kube_object *o)
     bool within = len == space + strlen(o->name) + 2; /* "namespace:name" */
     char *at = mem_alloc(len + uid_len + (within ? 0 : strlen(o->name) + 1));
     struct pod_entry e = {.id = at, .node = NONE, .gang = NONE, .template = NONE};
-    /* Creation is told in seconds: among pods of one second those come first that the API server heard of first. */
+    /* creationTimestamp has seconds: within a second, the resourceVersion of the first event orders pods. */
     e.created_ns = (int64_t)(o->version % (uint64_t)SECOND_NS);
     memcpy(at, id, len);
     e.uid = memcpy(at + len, o->uid, uid_len);
@@ -137,7 +137,7 @@ static enum berth_state state_of(const struct pod_entry *e)
                                       : BERTH_ASSIGNED;
 }
 
-/* With a shape: what it holds from now on; NULL: as it is, or of a new one as its workload says. */
+/* `shape`: what the instance holds from now on; NULL: unchanged, or the workload's shape for a new instance. */
 int pod_instance_tell(struct project *p, const struct pod_entry *e, uint64_t gpus, const struct berth_shape *shape,
                       struct berth_err *err)
 {
@@ -159,7 +159,7 @@ int pod_instance_tell(struct project *p, const struct pod_entry *e, uint64_t gpu
     return berth_instance_put(p->cluster, &i, err);
 }
 
-/* A new instance on the node, with the class that the workload has now. */
+/* Creates an instance on the node with the workload's present class. */
 bool pod_instance_make(struct project *p, uint32_t pod, const char *node, uint64_t gpus)
 {
     struct pod_entry *e = &p->pods.at[pod];
@@ -174,7 +174,7 @@ bool pod_instance_make(struct project *p, uint32_t pod, const char *node, uint64
     return false;
 }
 
-/* ---- projecting --------------------------------------------------------------------------------------------------- */
+/* ---- from pod to cluster ---------------------------------------------------------------------------------------- */
 
 static void why_set(struct pod_entry *e, const char *why)
 {
@@ -182,7 +182,8 @@ static void why_set(struct pod_entry *e, const char *why)
         pod_text_set(&e->wait->why, why ? why : "", why ? strlen(why) : 0);
 }
 
-/* What is refused waits with the reason; of what has its place at least the resources count. */
+/* Puts the workload into the cluster. If the cluster rejects it, a waiting pod waits with the error as reason; a pod
+ * with a node counts with its resources only. */
 static bool workload_tell(struct project *p, uint32_t pod, const struct kube_pod *from, struct berth_shape *ret_shape)
 {
     struct pod_entry *e = &p->pods.at[pod];
@@ -225,7 +226,7 @@ static void workload_clear(struct project *p, uint32_t pod)
     p->pods.at[pod].there = false;
 }
 
-/* The instance, where there is one, keeps its id and node, and gets what the pod holds now. */
+/* The instance, if any, keeps its id and node and gets the pod's present shape. */
 void pod_tell(struct project *p, uint32_t pod, const struct kube_pod *from)
 {
     struct berth_shape shape;
@@ -282,13 +283,13 @@ void pod_forget(struct project *p, uint32_t pod)
     if (e->template != NONE)
         template_leave(p, e->template);
     bool marked = e->marked;
-    *e = (struct pod_entry){.marked = marked}; /* one that is marked is passed over, and its place free after that */
+    *e = (struct pod_entry){.marked = marked}; /* project_cluster skips a marked free entry and then frees its slot */
     if (!marked)
         vec_push(&p->pods_free, pod);
     project_changed(p);
 }
 
-/* ---- as they come ------------------------------------------------------------------------------------------------- */
+/* ---- watch events ----------------------------------------------------------------------------------------------- */
 
 const char *pod_scheduler(const struct project *p, const char *name)
 {
@@ -298,7 +299,7 @@ const char *pod_scheduler(const struct project *p, const char *name)
     return NULL;
 }
 
-/* What the status says does not change where it may run, and is taken over in silence. */
+/* Copies the status fields that do not affect placement; no plan is requested for them. */
 static void status_take(struct pod_entry *e, const struct kube_pod_facts *status)
 {
     if (!e->wait)
@@ -308,7 +309,7 @@ static void status_take(struct pod_entry *e, const struct kube_pod_facts *status
         pod_text_set(&e->wait->told, status->refusal.at, status->refusal.len);
 }
 
-/* The API server has it on this node. What was assumed of it and is so needs no change. */
+/* The API server reports the pod bound to this node. A pod that was assumed there needs no update. */
 static void pod_bound(struct project *p, uint32_t pod, const struct kube_pod *from, const char *node)
 {
     struct pod_entry *e = &p->pods.at[pod];
@@ -325,7 +326,7 @@ static void pod_bound(struct project *p, uint32_t pod, const struct kube_pod *fr
     e->stopping = stopping;
     pod_wait_free(p, pod);
     if (expected) {
-        if (e->payer) /* its use counts from now on */
+        if (e->payer) /* its usage is charged from now on */
             (void)pod_instance_tell(p, e, 0, NULL, NULL);
         return;
     }
@@ -355,13 +356,13 @@ static void pod_take(struct project *p, uint32_t pod, struct kube_pod *from, con
     if (facts->node.len) {
         pod_bound(p, pod, from, arena_strndup(&p->arena, facts->node.at, facts->node.len));
     } else {
-        pod_mark(p, pod); /* once for all that comes at once */
+        pod_mark(p, pod); /* updated once, however many changes come together */
     }
     if (p->pods.at[pod].gang != NONE)
         gang_changed(p, p->pods.at[pod].gang);
 }
 
-/* Nothing about it that matters is new. */
+/* Reports whether nothing that affects placement has changed. */
 static bool pod_unchanged(const struct project *p, const struct pod_entry *e, const struct kube_pod_facts *facts)
 {
     const struct template *t = &p->templates.at[e->template];
@@ -371,13 +372,13 @@ static bool pod_unchanged(const struct project *p, const struct pod_entry *e, co
            (!bound || (e->node != NONE && proto_is(facts->node, p->nodes.at[e->node].name)));
 }
 
-/* Is it for us to place, or has it a place that counts? */
+/* Reports whether the pod is ours to place, or holds resources on a node. */
 static bool pod_matters(const struct project *p, const struct kube_pod *from, const struct kube_pod_facts *facts)
 {
     return !facts->ended && (facts->node.len || (!facts->deleted_ns && pod_scheduler(p, from->scheduler)));
 }
 
-/* What its node says of it is kept only where it makes a difference: every pod that starts gets it. */
+/* The resources reported by the node are kept only while a resize makes them differ: every started pod has them. */
 bool pod_strip(struct project *p, struct proto_reader raw, const struct kube_pod_facts *facts)
 {
     struct kube_pod pod;
@@ -390,7 +391,7 @@ bool pod_strip(struct project *p, struct proto_reader raw, const struct kube_pod
     return kube_strip(raw, &kube_keep_pod, &p->stripped);
 }
 
-/* Is all that is its own as it was, but for its node? */
+/* Reports whether all of the pod's own fields except its node are unchanged. */
 static bool is_known(const struct project *p, uint32_t pod, const struct kube_pod_facts *facts)
 {
     if (pod == NONE || p->pods.at[pod].template == NONE)
@@ -402,7 +403,8 @@ static bool is_known(const struct project *p, uint32_t pod, const struct kube_po
            e->created_ns - e->created_ns % SECOND_NS == facts->created_ns;
 }
 
-/* One that neither waits for us nor holds anything is as good as gone. `pod`: its entry, NONE if it is new. */
+/* Records the input. A pod that neither waits for us nor holds resources is recorded as deleted. `pod`: its entry, or
+ * NONE if new. */
 static void put_told(struct project *p, uint32_t pod, const struct kube_object *o, const struct kube_pod *from,
                      const struct kube_pod_facts *facts, bool matters)
 {
@@ -431,7 +433,7 @@ void pod_put(struct project *p, const struct kube_object *o)
     bool ok = kube_pod_facts_read(o->raw, &facts) && pod_strip(p, o->raw, &facts);
     if (ok && pod != NONE && p->pods.at[pod].task && !*p->pods.at[pod].uid)
         pod = task_met(p, pod, o);
-    if (ok && pod != NONE && strcmp(p->pods.at[pod].uid, o->uid) != 0) { /* another of the same name */
+    if (ok && pod != NONE && strcmp(p->pods.at[pod].uid, o->uid) != 0) { /* a new pod of the same name */
         pod_forget(p, pod);
         pod = NONE;
     }

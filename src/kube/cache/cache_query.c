@@ -1,9 +1,9 @@
-/* cache_query.c - the projection as people ask about it: a pod as it would be placed, who holds a node, what nodes have. */
+/* cache_query.c - queries of the cache for explanations: a pod as it would be placed, the pods on a node, the nodes. */
 #include "kube/cache/cache_parts.h"
 
-/* ---- a pod that is asked about -------------------------------------------------------------------------------------- */
+/* ---- the demand of a pod ---------------------------------------------------------------------------------------- */
 
-/* Leaves out what is asked for, and says whether there was any of it. */
+/* Removes the given requirements; returns whether the pod had any of them. */
 static bool leave_out(struct project *p, struct kube_pod *pod, enum project_but but)
 {
     size_t near = 0, spread = 0;
@@ -56,7 +56,7 @@ bool project_wish(struct project *p, const char *workload, enum project_but but,
     return true;
 }
 
-/* ---- who holds what ------------------------------------------------------------------------------------------------- */
+/* ---- pods on nodes ---------------------------------------------------------------------------------------------- */
 
 static bool holder_read(struct project *p, uint32_t pod, struct project_holder *ret)
 {

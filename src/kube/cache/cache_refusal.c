@@ -1,13 +1,13 @@
-/* cache_refusal.c - why a pod finds no place, in kube-scheduler's words.
+/* cache_refusal.c - why a pod cannot be placed, in kube-scheduler's words.
  *
- * People search for these sentences and programs match them, so they are the same to the letter. The counts are not always: kube-scheduler stops at the
- * first thing that is wrong with a node, here each thing counts on every node.
+ * Users search for these sentences and programs match them, so they equal kube-scheduler's to the letter. The counts
+ * may differ: kube-scheduler stops at the first failing filter of a node, here each filter counts all nodes.
  */
 #include "kube/cache/cache_parts.h"
 
 struct word {
     const char *reason;
-    bool gone; /* nodes that are not there but for their pods refuse for it, too, and do not count */
+    bool gone; /* placeholders of missing nodes fail this filter too and are not counted */
     const char *text;
 };
 
@@ -35,7 +35,7 @@ static void part_add(struct parts *parts, uint64_t nodes, const char *text)
         kube_push(parts->arena, &parts->texts, arena_fmt(parts->arena, "%llu %s", (unsigned long long)nodes, text));
 }
 
-/* Does it tolerate that a node is unschedulable? */
+/* Reports whether the pod tolerates the unschedulable taint. */
 static bool tolerates_cordon(const struct kube_pod *pod)
 {
     for (size_t i = 0; i < pod->tolerations.len; i++) {
@@ -48,7 +48,7 @@ static bool tolerates_cordon(const struct kube_pod *pod)
     return false;
 }
 
-/* Cordoned nodes have a taint here, and a sentence of their own there. */
+/* A cordon is a taint in Berth but has a sentence of its own in kube-scheduler. */
 static void taints_add(struct parts *parts, const struct project *p, const struct kube_pod *pod, uint64_t nodes)
 {
     uint64_t cordoned = 0;
@@ -81,7 +81,8 @@ static void reason_add(struct parts *parts, const struct project *p, const struc
                  strcmp(r->what, "pods") == 0 ? "Too many pods" : arena_fmt(parts->arena, "Insufficient %s", r->what));
         return;
     }
-    if (strcmp(r->reason, "quota") == 0 || strcmp(r->reason, "total") == 0) { /* which, and what of it */
+    if (strcmp(r->reason, "quota") == 0 || strcmp(r->reason, "total") == 0) {
+        /* the text names the quota and resource */
         kube_push(parts->arena, &parts->texts, r->text);
         return;
     }

@@ -1,7 +1,7 @@
 /* cache_shape.c - a pod as a workload of one task.
  *
- * What it may not be is in the shape: conditions on nodes, on other pods, on ports and volumes. Of a pod that has its place only
- * that counts which holds something or keeps others away, so that many bound pods have one shape.
+ * Every restriction of the pod goes into its shape: constraints on nodes, other pods, ports and volumes. For a pod with
+ * a node the shape has only what the pod holds and what keeps other pods away, so that many bound pods share one shape.
  */
 #include "kube/cache/cache_parts.h"
 #include "kube/object/gpu.h"
@@ -29,7 +29,7 @@ static struct berth_expr one_of(const char *key, const char *const *values, size
     return (struct berth_expr){key, BERTH_IN, values, len};
 }
 
-/* Holds for no pod: each has a namespace. */
+/* A term that matches no pod, because every pod has a namespace. */
 static struct berth_term nobody(struct arena *arena)
 {
     struct berth_expr *e = ARENA_NEW(arena, struct berth_expr);
@@ -37,7 +37,7 @@ static struct berth_term nobody(struct arena *arena)
     return (struct berth_term){e, 1, 0};
 }
 
-/* Labels whose names mean topologies that are built in are on nodes under another name, too. */
+/* Node labels whose names clash with built-in topologies have a copy under another name. */
 static const char *topology_of(struct shaping *s, const char *key)
 {
     bool built_in = strcmp(key, "node") == 0 || strcmp(key, "zone") == 0 || strcmp(key, "rack") == 0;
@@ -59,7 +59,7 @@ static bool listed(const struct kube_texts *texts, const char *text)
     return false;
 }
 
-/* The namespaces that a term speaks of: its own unless it says others; those it names, and those its selector finds now. */
+/* The namespaces of an affinity term: those it names and those its selector matches now; by default the pod's own. */
 static struct berth_expr namespaces_of(struct shaping *s, const struct kube_near *near)
 {
     const struct shelf *shelf = &s->p->shelves[PROJECT_NAMESPACE];
@@ -85,7 +85,7 @@ static struct berth_expr namespaces_of(struct shaping *s, const struct kube_near
                 kube_push(&s->p->arena, &names, meta.name);
         }
     }
-    if (names.len == 0) /* no pod is in no namespace */
+    if (names.len == 0) /* an empty list matches no pod */
         return (struct berth_expr){NAMESPACE_LABEL, BERTH_NOT_EXISTS, NULL, 0};
     return one_of(NAMESPACE_LABEL, names.at, names.len);
 }
@@ -97,11 +97,11 @@ static struct berth_term select_of(struct shaping *s, const struct kube_selector
         return nobody(&s->p->arena);
     for (size_t i = 0; i < select->exprs.len; i++)
         kube_push(&s->p->arena, &all, select->exprs.at[i]);
-    kube_push(&s->p->arena, &all, where); /* last: the other conditions find fewer pods */
+    kube_push(&s->p->arena, &all, where); /* last, because the other conditions match fewer pods */
     return (struct berth_term){all.at, all.len, 0};
 }
 
-/* A pod is near only when it satisfies all terms of the affinity together: each has the conditions of all. */
+/* Pod affinity requires a pod that matches all terms together, so each term gets the conditions of all. */
 static void near_add(struct shaping *s)
 {
     struct arena *arena = &s->p->arena;
@@ -150,7 +150,7 @@ static void spread_add(struct shaping *s)
             if (value)
                 kube_selector_add(&s->p->arena, &select, from->keys.at[k], value);
         }
-        /* kube-scheduler counts no pods for an empty selector. */
+        /* kube-scheduler counts no pods for an empty selector, so neither does Berth. */
         bool counts = select.exprs.len > 0;
         struct berth_spread to = {
             .topology = topology_of(s, from->topology),
@@ -197,7 +197,7 @@ static void affinity_add(struct shaping *s)
     s->why = s->why ? s->why : why;
 }
 
-/* ---- what it holds ------------------------------------------------------------------------------------------------ */
+/* ---- held resources --------------------------------------------------------------------------------------------- */
 
 static void requests_add(struct shaping *s)
 {
@@ -216,7 +216,7 @@ static void ports_add(struct shaping *s)
     }
 }
 
-/* A claim that one pod alone may use: all that use it stay apart on one node, and its volume is on one node. */
+/* ReadWriteOncePod claims: anti-affinity keeps other users of the claim off the node, and its volume is on one node. */
 static void alone_add(struct shaping *s, const struct kube_texts *claims, struct kube_labels *labels)
 {
     static const char *const yes[] = {"true"};
@@ -234,7 +234,7 @@ static void alone_add(struct shaping *s, const struct kube_texts *claims, struct
     }
 }
 
-/* Disks that the pod names itself: whoever writes to one is alone with it on a node. */
+/* In-tree disks named by the pod: a pod that writes to a disk shares it with no other pod on the node. */
 static void disks_add(struct shaping *s, struct kube_labels *labels)
 {
     static const char *const writes[] = {"writes"};
@@ -252,9 +252,10 @@ static void disks_add(struct shaping *s, struct kube_labels *labels)
     }
 }
 
-/* ---- its turn ------------------------------------------------------------------------------------------------------ */
+/* ---- queues ----------------------------------------------------------------------------------------------------- */
 
-/* A pod of ours that names a queue or a user waits for its turn there. Time limits are for jobs: it runs for as long as it likes. */
+/* Charges a pod of ours that names a queue or a user, and queues it there. Time limits apply to jobs only, so a queue's
+ * limit becomes the estimate of a plain pod. */
 static void claim_add(struct shaping *s, bool settled, struct berth_workload *w)
 {
     const struct kube_labels *labels = &s->from->meta.labels;
@@ -277,9 +278,9 @@ static void claim_add(struct shaping *s, bool settled, struct berth_workload *w)
         s->why = why;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+/* ---- the workload ----------------------------------------------------------------------------------------------- */
 
-/* The profile that goes with the name of its scheduler. */
+/* Returns the profile configured for the pod's scheduler name. */
 static const char *profile_of(const struct project *p, const struct pod_entry *e)
 {
     for (size_t i = 0; p->config.profiles && i < p->config.schedulers_len; i++)
@@ -360,7 +361,7 @@ struct shaped shape_pod(struct project *p, uint32_t pod, const struct kube_pod *
         ret.workload.gang = p->gangs.at[e->gang].key;
     claim_add(&s, settled, &ret.workload);
     ret.why = s.why;
-    if (ret.why) { /* it waits in the order, but there is no node for it */
+    if (ret.why) { /* the pod keeps its place in the queue but fits no node */
         ret.workload.shape.require = &nowhere;
         ret.workload.shape.require_len = 1;
     }
@@ -369,7 +370,7 @@ struct shaped shape_pod(struct project *p, uint32_t pod, const struct kube_pod *
 
 /* ---- budgets ------------------------------------------------------------------------------------------------------ */
 
-/* Budgets are few, and told by the key of their shelf. */
+/* A budget is identified by its shelf key. */
 static void budget_tell(struct project *p, const char *key)
 {
     const struct shelf *shelf = &p->shelves[PROJECT_BUDGET];

@@ -1,9 +1,9 @@
-/* cache_task.c - pods of jobs as the API server tells of them: whose they are, which task, how they are doing. */
+/* cache_task.c - pods of jobs as reported by the API server: their job, role, ordinal and phase. */
 #include <string.h>
 
 #include "kube/cache/cache_parts.h"
 
-/* ---- pods as they come -------------------------------------------------------------------------------------------------- */
+/* ---- labels and owner ------------------------------------------------------------------------------------------- */
 
 enum {
     META_OWNERS = 13,
@@ -36,7 +36,7 @@ static bool number_of(const struct kube_meta *meta, const char *key, uint32_t le
     return true;
 }
 
-/* By its labels and its owner; false: it is none. */
+/* Reads the task from the pod's labels and owner; false: the pod is no task. */
 static bool task_of(const struct kube_meta *meta, struct project_task *ret)
 {
     const char *job = kube_labels_find(&meta->labels, PROJECT_JOB_LABEL);
@@ -55,7 +55,7 @@ static bool task_of(const struct kube_meta *meta, struct project_task *ret)
     return true;
 }
 
-/* The uid of the job that made it; "" if somebody else did. */
+/* Returns the uid of the job that created the pod; "" if none did. */
 static const char *job_of(struct project *p, struct proto_reader meta)
 {
     static const char group[] = "berth.dev/";
@@ -139,9 +139,9 @@ void task_join(struct project *p, uint32_t pod, const struct kube_pod *from, con
     *e->task = (struct pod_task){mem_strdup(role_id(p, &t)), mem_strdup(t.owner), t.ordinal, t.attempt};
 }
 
-/* ---- what is told of them ------------------------------------------------------------------------------------------------ */
+/* ---- status ----------------------------------------------------------------------------------------------------- */
 
-/* "container main ended with status 3 (OOMKilled)"; NULL: it did not fail. */
+/* Returns a text like "container main ended with status 3 (OOMKilled)"; NULL if the container did not fail. */
 static const char *container_end(struct project *p, struct proto_reader status)
 {
     struct kube_in in = {.arena = &p->arena};

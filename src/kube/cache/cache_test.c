@@ -1,4 +1,4 @@
-/* cache_test.c - where pods go, and why not: tables of small clusters as the API server would tell them. */
+/* cache_test.c - where pods can be placed, and why not: tables of small clusters as objects of the API server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,13 +11,13 @@
 #define CPU(amount) "containers: [{name: c, resources: {requests: {cpu: " amount "}}}]"
 #define SELECT(app) "labelSelector: {matchLabels: {app: " app "}}"
 
-/* A pod `p` on nodes n1 and n2 (zones a and b), beside one pod on n1: where can it go? */
+/* Pod `p`, nodes n1 and n2 (zones a and b), and one other pod on n1: where can `p` be placed? */
 struct row {
     const char *label;
-    const char *other, *other_labels; /* spec and labels of the pod on n1; NULL: there is none */
+    const char *other, *other_labels; /* spec and labels of the pod on n1; NULL: no other pod */
     const char *labels, *spec;        /* of `p` */
     const char *n2;                   /* of the spec of n2 */
-    const char *want;                 /* nodes it could take, of "n1 n2" */
+    const char *want;                 /* nodes that could take the pod, of "n1 n2" */
 };
 
 static void node(struct scene *s, const char *name, const char *zone, const char *spec, bool open)
@@ -31,7 +31,7 @@ static void node(struct scene *s, const char *name, const char *zone, const char
     scene_put(s, PROJECT_NODE, yaml.at);
 }
 
-/* Is there a place for the pod on this node when the other takes no more pods? */
+/* Reports whether the pod fits this node while the other node takes no pods. */
 static bool fits(const struct row *r, const char *name)
 {
     CLEANUP(scene) struct scene s;

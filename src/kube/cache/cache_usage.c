@@ -1,6 +1,7 @@
-/* cache_usage.c - who pays for what runs: pods that count against a user, a group or a queue, since when, and what they hold.
+/* cache_usage.c - which user, group or queue each running pod is charged to, since when, and for which resources.
  *
- * What is over is told to the tenants, which keep the books (kube/tenant/tenant.h). Nothing of this is an input: what follows from it is one of theirs.
+ * Usage of ended pods is reported to the tenants, which keep the usage records (kube/tenant/tenant.h). These reports
+ * are no inputs of the cache: the tenants record what follows from them.
  */
 #include "base/hash.h"
 #include "kube/cache/cache_parts.h"
@@ -40,8 +41,9 @@ uint32_t use_payer(struct project *p, const struct berth_workload *w)
     return (uint32_t)p->payers.len;
 }
 
-/* That of a task is its role's. Its job is asked where the role is not there yet: right after a start, until the API server has said what pods of
- * the role are like. Not before tenants are in use: a claim makes them so, and this one is in no record. */
+/* Returns the payer of a pod; a task has its role's. If the role is not in the cache yet (right after a start, until
+ * the API server answered the dry run of its pod), asks the job. Only if tenants are in use already: a claim would put
+ * them in use, and this claim is not recorded. */
 static uint32_t payer_of(struct project *p, const struct pod_entry *e)
 {
     if (!e->task)
@@ -71,7 +73,7 @@ void use_roles_left(struct project *p, uint32_t role)
         berth_instances(p->cluster, p->pods.at[role].id, payer_keep, p);
 }
 
-/* ---- what runs ----------------------------------------------------------------------------------------------------- */
+/* ---- running pods ----------------------------------------------------------------------------------------------- */
 
 static bool runs(const struct pod_entry *e)
 {
@@ -111,7 +113,7 @@ void project_runs(void *of, void (*tell)(void *ctx, const struct tenant_run *run
         if (!payer)
             continue;
         const struct pod_entry *e = &p->pods.at[i];
-        if (!holds[e->template].at) /* those of one template hold the same */
+        if (!holds[e->template].at) /* pods of one template have equal requests */
             holds[e->template] = pod_read(p, i).requests;
         struct tenant_run run = run_of(p, e, payer, &holds[e->template]);
         tell(ctx, &run);

@@ -1,8 +1,8 @@
-/* cache_volume.c - what a pod's claims ask of nodes.
+/* cache_volume.c - the node requirements of a pod's claims.
  *
- * A bound claim holds the pod to where its volume can be reached. One that waits for its first pod leaves every node that one of the volumes it may
- * get can be reached from, or where one can be made; which it gets is chosen when the pod has its node (cache_bind_volume.c). Any
- * other claim without a volume holds the pod up.
+ * A bound claim restricts the pod to nodes that can reach its volume. A WaitForFirstConsumer claim allows every node
+ * that can reach one of the volumes it may get, or where one can be provisioned; the volume is chosen when the pod has
+ * a node (cache_bind_volume.c). Any other unbound claim keeps the pod waiting.
  */
 #include "kube/cache/cache_parts.h"
 
@@ -12,7 +12,7 @@ struct claims {
     const struct kube_pod *from;
     bool settled;
     struct volumes_shape *to;
-    bool full; /* there is no storage left for one of them, on any node */
+    bool full; /* no node has storage left for one of the claims */
 };
 
 bool claim_find(struct project *p, const char *namespace, const char *name, struct kube_claim *ret)
@@ -41,9 +41,10 @@ static bool of_job(const struct project *p, uint32_t pod)
     return p->pods.at[pod].job || p->pods.at[pod].task;
 }
 
-/* ---- volumes as the cluster knows them ---------------------------------------------------------------------------- */
+/* ---- volumes in the cluster ------------------------------------------------------------------------------------- */
 
-/* Its driver counts how many of them a node has; one for a single pod is on one node. */
+/* Adds a volume to the shape. The driver limits how many volumes a node has; `alone`: the volume may be on one node
+ * only. */
 static void id_add(struct claims *c, const char *id, const char *driver, bool alone)
 {
     struct berth_volume volume = {.id = id, .driver = driver, .shared = !alone};
@@ -57,7 +58,8 @@ static void id_add(struct claims *c, const char *id, const char *driver, bool al
         project_trouble(c->p, "pod %s/%s: %s", c->from->meta.namespace, c->from->meta.name, err.text);
 }
 
-/* Tasks of jobs that share a claim for one node alone are held to one, where the volume is attached to nodes: on others they would wait for ever. */
+/* Tasks of a job that share a ReadWriteOnce claim are kept on one node if the driver attaches volumes: on other nodes
+ * they would wait forever. */
 static void once_add(struct claims *c, const struct kube_claim *claim, const char *name)
 {
     struct kube_driver driver;
@@ -86,7 +88,7 @@ static void held_add(struct claims *c, const struct kube_claim *claim, const str
         id_add(c, project_key(p, "claim", claim->meta.namespace, claim->meta.name), "", true);
 }
 
-/* ---- where ------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
 #define TOO_MANY "its volumes can be reached from too many different sets of nodes; use fewer terms"
 
@@ -116,7 +118,7 @@ static void bound_add(struct claims *c, const struct kube_claim *claim)
     require_both(c, &zones);
 }
 
-/* Every node where the class makes volumes for the claim. False: all nodes. */
+/* Adds every node where the class can provision a volume for the claim. False: all nodes. */
 static bool made_where(struct claims *c, const struct kube_claim *claim, const struct kube_class *class,
                        struct kube_terms *to)
 {
@@ -136,7 +138,7 @@ static bool made_where(struct claims *c, const struct kube_claim *claim, const s
     return where.len > 0;
 }
 
-/* Every node that could have the claim's volume. False: all nodes. */
+/* Adds every node that could have the claim's volume. False: all nodes. */
 static bool anywhere_of(struct claims *c, const struct kube_claim *claim, const struct kube_class *class,
                         struct kube_terms *to)
 {
@@ -155,7 +157,8 @@ static bool anywhere_of(struct claims *c, const struct kube_claim *claim, const 
     return made_where(c, claim, class, to);
 }
 
-/* Tasks of jobs are placed with whoever has the volume made: it shows then from where it is reached. */
+/* Handles a WaitForFirstConsumer claim. Tasks of jobs are placed together with the pod that has the volume provisioned;
+ * afterwards the volume shows which nodes reach it. */
 static void first_add(struct claims *c, const struct kube_claim *claim, const struct kube_class *class)
 {
     struct kube_terms any = {0};
@@ -164,7 +167,7 @@ static void first_add(struct claims *c, const struct kube_claim *claim, const st
         return;
     const char *selected =
         *claim->selected || of_job(c->p, c->pod) ? claim->selected : claim_made_on(c->p, c->pod, claim);
-    if (*selected) { /* it is being made, for a node that was chosen before */
+    if (*selected) { /* being provisioned for a node chosen before */
         const char **name = arena_alloc(&c->p->arena, sizeof *name);
         struct berth_expr *e = ARENA_NEW(&c->p->arena, struct berth_expr);
         name[0] = selected;
@@ -183,7 +186,8 @@ static void first_add(struct claims *c, const struct kube_claim *claim, const st
         require_both(c, &any);
 }
 
-/* A claim that is made for the pod itself, once that is there. Pods of jobs are made on their nodes, so that its volume must be made there, too. */
+/* Handles an ephemeral claim, created with its pod. A job's pod is created with its node set, so the volume must be
+ * provisioned on that node. */
 static void own_add(struct claims *c, const struct kube_mount *mount, const char *name)
 {
     struct project *p = c->p;
@@ -201,7 +205,7 @@ static void own_add(struct claims *c, const struct kube_mount *mount, const char
                                mount->volume);
         return;
     }
-    /* Each pod has one: whatever the mode of access, they need not be together or apart. */
+    /* Each pod has its own volume, so the access mode keeps pods neither together nor apart. */
     id_add(c, project_key(p, "claim", claim.meta.namespace, name), kube_provisioner_driver(class.provisioner), false);
     if (c->settled || !made_where(c, &claim, &class, &any))
         return;

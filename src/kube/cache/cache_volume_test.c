@@ -1,4 +1,4 @@
-/* cache_volume_test.c - where pods with claims can go, which volumes they get, and what they wait for. */
+/* cache_volume_test.c - nodes and volumes for pods with claims, and the reasons why such pods wait. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,11 +14,11 @@
     "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [" name \
     "]}]}]}}"
 
-/* Two nodes in zones a and b; objects; then `p` with the claim `data`. */
+/* Two nodes in zones a and b; the objects; then pod `p` with the claim `data`. */
 struct row {
     const char *label;
     const char *class, *volume, *claim; /* NULL: none */
-    const char *want;                   /* what is said, or why not */
+    const char *want;                   /* the placement, or why there is none */
 };
 
 #define CLAIM(meta, spec) "{metadata: {name: data, namespace: default, uid: u1" meta "}, spec: {" spec "}}"
@@ -103,7 +103,7 @@ static void told(struct scene *s, const struct row *r, const char *closed, bool 
         scene_put(s, PROJECT_CLAIM, r->claim);
 }
 
-/* The order in which objects come makes no difference. */
+/* The order of objects makes no difference. */
 static const char *answer(struct scene *s, const struct row *r, const char *closed, bool pod_first)
 {
     if (pod_first)
@@ -153,7 +153,7 @@ static void where(void **state)
         where_is(&rows[i / 2], NULL, NULL, i % 2);
 }
 
-/* In a cluster of one zone nodes may have no labels for it. */
+/* In a cluster of one zone nodes may have no zone labels. */
 static void no_zones(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -187,7 +187,7 @@ static void ephemeral(void **state)
     assert_string_equal(scene_says(&s), "p->n1");
 }
 
-/* The smallest that suits; what is chosen is nobody else's. */
+/* The smallest suitable volume is chosen, and is then taken. */
 static void which(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -216,7 +216,7 @@ static void which(void **state)
     uint64_t q = project_assume(s.p, "default:q", "n1", 0, NULL, 0);
     assert_int_equal(project_volumes(s.p, q, chosen, 2), 1);
     assert_string_equal(chosen[0].volume, "large");
-    assert_string_equal(scene_says(&s), "?r"); /* nothing is left */
+    assert_string_equal(scene_says(&s), "?r"); /* no volume is left */
     assert_int_equal(project_assume(s.p, "default:r", "n1", 0, NULL, 0), 0);
     assert_string_equal(scene_says(&s), "?r");
     project_give_back(s.p, p, 0);
@@ -226,7 +226,8 @@ static void which(void **state)
     assert_string_equal(chosen[0].volume, "small");
 }
 
-/* Of two pods placed at once each is to be told anew because of the other: that is asked for, and that their claim is bound, too. */
+/* Two pods are placed at once with one claim: each must be put into the cluster again because of the other, and again
+ * when the claim is bound. Both request a plan. */
 static void two_of_one_claim(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -251,7 +252,8 @@ static void two_of_one_claim(void **state)
     assert_true(project_volumes_bound(s.p, p) && project_volumes_bound(s.p, q));
 }
 
-/* While the volume is to be made for another, its node is the only one; when that one goes, all of them are again. */
+/* While the volume is to be provisioned for another pod, only that pod's node is possible; when that pod goes, every
+ * node is. */
 static void made_for_another(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -266,14 +268,14 @@ static void made_for_another(void **state)
     assert_true(project_pod_of(s.p, "default:holder", &holder));
     scene_pod(&s, "p", "", "", USES("data"));
     (void)project_cluster(s.p);
-    assert_true(project_assume(s.p, "default:p", "n1", 0, &holder.instance, 1) > 0); /* promised */
+    assert_true(project_assume(s.p, "default:p", "n1", 0, &holder.instance, 1) > 0); /* reserved */
     scene_pod(&s, "q", "", "", USES("data") ", nodeSelector: {topology.kubernetes.io/zone: b}");
     assert_non_null(strstr(scene_says(&s), "?q"));
     scene_drop(&s, PROJECT_POD, "{metadata: {name: p, namespace: default}}");
     assert_string_equal(scene_says(&s), "q->n2");
 }
 
-/* Two claims, each of which has a volume on either node, but no node has two. */
+/* Two claims that each have a volume on either node, but no node has two volumes. */
 static void two_on_two_nodes(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -294,7 +296,7 @@ static void two_on_two_nodes(void **state)
     assert_non_null(strstr(scene_says(&s), "p->n"));
     unsigned changes = s.changes;
     assert_int_equal(project_assume(s.p, "default:p", "n1", 0, NULL, 0), 0);
-    assert_true(s.changes > changes); /* it is to be planned again */
+    assert_true(s.changes > changes); /* a new plan is requested */
     assert_string_equal(scene_says(&s), "p->n2");
     assert_int_equal(project_assume(s.p, "default:p", "n2", 0, NULL, 0), 0);
     assert_string_equal(scene_says(&s), "?p");
@@ -320,7 +322,7 @@ static void made_on_the_node(void **state)
     assert_string_equal(chosen[0].volume, "");
 }
 
-/* A pod that mounts a claim in two places has one volume. */
+/* A pod that mounts a claim twice has one volume. */
 static void mounted_twice(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -341,7 +343,7 @@ static void mounted_twice(void **state)
     assert_string_equal(chosen[0].volume, "v1");
 }
 
-/* A claim for a single pod: the second waits until the first is gone, wherever it would run. */
+/* ReadWriteOncePod: the second pod waits until the first is gone, on every node. */
 static void for_one_pod(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -360,7 +362,7 @@ static void for_one_pod(void **state)
     assert_true(strstr(says, "?r") && strstr(says, "q->n"));
 }
 
-/* So many volumes of a driver on a node; a volume counts once, however many pods use it there. */
+/* A driver's volume limit of a node; a volume counts once however many pods there use it. */
 static void so_many(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -394,7 +396,7 @@ static void so_many(void **state)
     "{metadata: {name: at-" name "-" node "}, spec: {attacher: d, nodeName: " node                                     \
     ", source: {persistentVolumeName: pv" name "}}}"
 
-/* What is attached counts, too, also where no pod uses it; once, if one does. */
+/* Attached volumes count even if no pod uses them, and once if one does. */
 static void attached_alone(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -403,7 +405,7 @@ static void attached_alone(void **state)
     scene_node(&s, "n1", "a", "");
     scene_put(&s, PROJECT_CSI_NODE,
               "{metadata: {name: n1}, spec: {drivers: [{name: d, nodeID: x, allocatable: {count: 2}}]}}");
-    scene_put(&s, PROJECT_ATTACHMENT, ATTACHED("1", "n1")); /* before its volume */
+    scene_put(&s, PROJECT_ATTACHMENT, ATTACHED("1", "n1")); /* before its volume is known */
     for (int c = '1'; c <= '3'; c++) {
         CLEANUP(str) struct str yaml = {0};
         str_addf(&yaml, "{metadata: {name: pv%c}, spec: {csi: {driver: d, volumeHandle: h%c}}}", c, c);
@@ -414,18 +416,18 @@ static void attached_alone(void **state)
     }
     scene_pod(&s, "a", "", "n1", USES("c1"));
     scene_pod(&s, "p", "", "", USES("c2"));
-    assert_string_equal(scene_says(&s), "p->n1"); /* the pod there uses what is attached */
+    assert_string_equal(scene_says(&s), "p->n1"); /* the pod there uses the attached volume */
     unsigned changes = s.changes;
     scene_put(&s, PROJECT_ATTACHMENT, ATTACHED("3", "n1"));
     assert_true(s.changes > changes);
     assert_string_equal(scene_why(&s, "p"), "0/1 nodes are available: 1 node(s) exceed max volume count.");
     scene_put(&s, PROJECT_ATTACHMENT,
               "{metadata: {name: at-3-n1}, spec: {attacher: d, nodeName: n2, source: "
-              "{persistentVolumeName: pv3}}}"); /* elsewhere */
+              "{persistentVolumeName: pv3}}}"); /* on another node */
     assert_string_equal(scene_says(&s), "p->n1");
     scene_put(&s, PROJECT_ATTACHMENT, ATTACHED("3", "n1"));
     assert_string_equal(scene_says(&s), "?p");
-    scene_drop(&s, PROJECT_POD, "{metadata: {name: a, namespace: default}}"); /* what it used is still attached */
+    scene_drop(&s, PROJECT_POD, "{metadata: {name: a, namespace: default}}"); /* the volume it used is still attached */
     assert_string_equal(scene_says(&s), "?p");
     changes = s.changes;
     scene_drop(&s, PROJECT_ATTACHMENT, ATTACHED("3", "n1"));
@@ -433,12 +435,12 @@ static void attached_alone(void **state)
     assert_string_equal(scene_says(&s), "p->n1");
     scene_put(&s, PROJECT_ATTACHMENT, ATTACHED("3", "n1"));
     scene_pod(&s, "b", "", "n1", USES("c1"));
-    assert_string_equal(scene_says(&s), "?p"); /* one is used, one is not */
+    assert_string_equal(scene_says(&s), "?p"); /* one volume is used, one is not */
     scene_drop(&s, PROJECT_VOLUME, "{metadata: {name: pv3}}");
-    assert_string_equal(scene_says(&s), "p->n1"); /* nobody knows what that was */
+    assert_string_equal(scene_says(&s), "p->n1"); /* the volume of the attachment is unknown */
 }
 
-/* Of whom it is not known which volume they are, or of which driver: they do not count. */
+/* Attachments whose volume or driver is unknown do not count. */
 static void attached_otherwise(void **state)
 {
     static const struct {
@@ -480,7 +482,7 @@ static void attached_otherwise(void **state)
 
 #define TELLS "{metadata: {name: csi.example.com}, spec: {storageCapacity: true}}"
 
-/* Storage that is left where the driver says so: a claim of 1 Gi, nodes n1 and n2 in zones a and b. */
+/* Free storage as the driver reports it: a claim of 1 Gi, nodes n1 and n2 in zones a and b. */
 static void storage_left(void **state)
 {
     static const struct {
@@ -508,7 +510,7 @@ static void storage_left(void **state)
     }
 }
 
-/* Disks that are named in pods: one pod on the node has the first, another comes with the second. */
+/* In-tree volumes named in pods: one pod on the node has the first list, a new pod the second. */
 static void disks(void **state)
 {
     static const struct {
@@ -545,7 +547,7 @@ static void disks(void **state)
     }
 }
 
-/* What drivers have taken over counts as theirs: of a node that takes one volume. */
+/* Volumes migrated to CSI drivers count as the driver's, on a node with a limit of one volume. */
 static void taken_over(void **state)
 {
     static const struct {

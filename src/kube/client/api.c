@@ -1,4 +1,4 @@
-/* api.c - a queue by rank before net/client/async.h, and second tries. */
+/* api.c - a queue of requests by rank on top of net/client/async.h, with retries. */
 #include "kube/client/api.h"
 
 #include <assert.h>
@@ -18,27 +18,27 @@
 enum { CONNECTIONS_MAX = 32, TRIES_MAX = 6, RETRY_AFTER_S_MAX = 30, STREAMS_KEPT = 16 };
 #define PAUSE_NS INT64_C(50000000)
 #define PAUSE_NS_MAX INT64_C(5000000000)
-#define TOKEN_NS INT64_C(10000000000) /* how old a token that was read from a file may be */
-#define EARLY_NS INT64_C(60000000000) /* before what a program gave expires it is run again */
-#define AGAIN_NS INT64_C(5000000000)  /* but not sooner after it was run */
-#define WAITS_FOR_PROGRAM (-2)        /* for how long is not known */
+#define TOKEN_NS INT64_C(10000000000) /* maximum age of a token read from a file */
+#define EARLY_NS INT64_C(60000000000) /* time before its credential expires that the exec plugin is run again */
+#define AGAIN_NS INT64_C(5000000000)  /* minimum interval between runs of the exec plugin */
+#define WAITS_FOR_PROGRAM (-2)        /* until the exec plugin has ended */
 
 enum call_state { CALL_WAITS, CALL_UNDER_WAY, CALL_PAUSES };
 
 struct kube_call {
     struct kube_api *api;
-    struct kube_call *prev, *next; /* in the queue of its rank, among those under way, or among those that pause */
+    struct kube_call *prev, *next; /* links in the queue of its rank, the requests in progress, or the pausing ones */
     struct call_list *list;
     enum call_state state;
     struct kube_request request; /* its texts are those below */
     struct str url, body;
-    const char *body_type; /* a constant */
+    const char *body_type; /* a string constant */
     char *patch;
     char method[8];
     unsigned tries;
-    bool renewed; /* was sent again with a newer token */
+    bool renewed; /* was retried with newer credentials */
     uint64_t era; /* of the credentials it was sent with */
-    bool spoke;   /* of a stream: pieces were handed on */
+    bool spoke;   /* of a stream: data was passed on */
     struct async_call *async;
     struct loop_source *timer; /* while it pauses */
 };
@@ -48,15 +48,15 @@ struct call_list {
     size_t len;
 };
 
-/* Credentials that a program gives. */
+/* State of the exec plugin. */
 struct program {
-    struct worker *worker; /* NULL: there is none */
-    int stop_fd;           /* readable: it is no longer wanted */
+    struct worker *worker; /* NULL: no plugin */
+    int stop_fd;           /* becomes readable to stop a run */
     bool runs;
-    int64_t begun_ns;   /* by the loop's clock */
-    int64_t expires_ns; /* of what it gave last; by the wall's clock */
-    uint64_t era;       /* times that it gave something */
-    /* The worker's while it runs. */
+    int64_t begun_ns;   /* start of the last run, in the loop's clock */
+    int64_t expires_ns; /* expiry of the last credential, by the wall clock */
+    uint64_t era;       /* number of credentials received */
+    /* Used by the worker while the plugin runs. */
     int rc;
     struct kube_credential given;
     struct berth_err err;
@@ -66,11 +66,11 @@ struct kube_api {
     struct loop *loop;
     struct async *async;
     const struct kube_config *server;
-    char *token, *url; /* the url without a path */
-    int64_t token_ns;  /* when the token was read, by the loop's clock */
+    char *token, *url; /* `url` has no path */
+    int64_t token_ns;  /* when the token was read, in the loop's clock */
     int64_t again_ns;
     size_t connections_max, under_way;
-    struct call_list waiting[KUBE_RANKS], sent, pausing, refused; /* the last: until the program has ended */
+    struct call_list waiting[KUBE_RANKS], sent, pausing, refused; /* `refused` waits until the exec plugin has ended */
     struct program program;
     struct kube_api_stats stats;
     uint64_t luck;
@@ -102,21 +102,21 @@ static bool is_counted(const struct kube_call *c)
     return !c->request.piece && c->request.rank != KUBE_URGENT;
 }
 
-/* ---- who we are ---------------------------------------------------------------------------------------------------- */
+/* ---- credentials ------------------------------------------------------------------------------------------------ */
 
 static void token_read(struct kube_api *api)
 {
     char *token = NULL;
     api->token_ns = loop_now_ns(api->loop);
     if (kube_config_token(api->server, &token, NULL) < 0)
-        return; /* it is being written: the one we have is as good */
+        return; /* the file is being written: keep the present token */
     mem_free(api->token);
     api->token = token;
 }
 
 static void program_begin(struct kube_api *api);
 
-/* Not again and again where what it gives is of no use. */
+/* Limits how often the plugin runs if its credentials are rejected. */
 static bool program_may(const struct kube_api *api)
 {
     return api->program.runs || loop_now_ns(api->loop) - api->program.begun_ns >= api->again_ns;
@@ -131,7 +131,7 @@ static const char *token_now(struct kube_api *api)
     return api->token;
 }
 
-/* ---- one try ------------------------------------------------------------------------------------------------------- */
+/* ---- one try ---------------------------------------------------------------------------------------------------- */
 
 static void on_piece(void *ctx, const char *at, size_t len);
 static void on_done(void *ctx, const struct async_answer *answer);
@@ -199,7 +199,7 @@ static void call_free(struct kube_call *c)
     mem_free(c);
 }
 
-/* ---- its end ------------------------------------------------------------------------------------------------------- */
+/* ---- end of a try ----------------------------------------------------------------------------------------------- */
 
 static void on_pause_over(void *ctx)
 {
@@ -218,13 +218,13 @@ static void pause_for(struct kube_call *c, int64_t wait_ns)
     loop_timer_set(c->timer, loop_now_ns(c->api->loop) + wait_ns);
 }
 
-/* Half as long again at most, so that those that failed together do not come back together. */
+/* Adds random jitter of up to half, so that requests that failed together are not retried together. */
 static int64_t with_luck(struct kube_api *api, int64_t ns)
 {
     return ns + (int64_t)(hash_u64(++api->luck) % (uint64_t)(ns / 2 + 1));
 }
 
-/* How long to wait before the next try; negative: there is none, or WAITS_FOR_PROGRAM. */
+/* Returns the pause before the next try; negative: no retry, or WAITS_FOR_PROGRAM. */
 static int64_t next_try_ns(struct kube_call *c, const struct async_answer *a)
 {
     struct kube_api *api = c->api;
@@ -296,9 +296,9 @@ static void on_done(void *ctx, const struct async_answer *a)
     call_free(c);
 }
 
-/* ---- the program for credentials ------------------------------------------------------------------------------------- */
+/* ---- exec plugin ------------------------------------------------------------------------------------------------ */
 
-/* Hands what it gave on; without a certificate among it, that of the kubeconfig stays. */
+/* Installs a new credential; without a certificate in it, the kubeconfig's stays. */
 static int credential_take(struct kube_api *api, struct kube_credential *given, struct berth_err *err)
 {
     const struct async_config config = {.cert_pem = given->cert_pem, .key_pem = given->key_pem};
@@ -312,7 +312,7 @@ static int credential_take(struct kube_api *api, struct kube_credential *given, 
     return 0;
 }
 
-/* Beside the loop. */
+/* Runs on the worker. */
 static void program_run(void *ctx)
 {
     struct kube_api *api = ctx;
@@ -324,7 +324,7 @@ static void program_ended(void *ctx)
 {
     struct kube_api *api = ctx;
     struct program *p = &api->program;
-    struct berth_err err = p->err; /* whoever is told may have it run again */
+    struct berth_err err = p->err; /* a callback may start another run */
     int rc = p->rc == 0 ? credential_take(api, &p->given, &err) : p->rc;
     kube_credential_done(&p->given);
     p->runs = false;
@@ -352,7 +352,7 @@ static void program_begin(struct kube_api *api)
     worker_run(p->worker, program_run, program_ended, api);
 }
 
-/* The first time; waits for it. */
+/* Runs the plugin the first time and waits for it. */
 static int program_start(struct kube_api *api, struct kube_credential *ret, struct berth_err *err)
 {
     struct program *p = &api->program;
@@ -419,9 +419,9 @@ struct kube_api_stats kube_api_stats(const struct kube_api *api)
     return s;
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------- */
 
-/* With a name of its own for the certificate, that name is asked and the server's address connected to. */
+/* If the certificate has a name of its own, requests use that name and connect to the server's address. */
 static void set_address(struct kube_api *api, struct str *connect_to)
 {
     CLEANUP(str) struct str url = {0};

@@ -1,4 +1,4 @@
-/* api_test.c - requests against a server that plays: what is sent again, who waits, which sentence comes of a refusal. */
+/* api_test.c - requests to a fake server: retries, queueing, and error messages. */
 #include "kube/client/api.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ struct heard {
     unsigned done;
     int code, status;
     char text[BERTH_ERR_TEXT_MAX], body[64];
-    struct str order; /* of several */
+    struct str order; /* order of answers */
 };
 
 static void done(void *ctx, const struct kube_answer *a)
@@ -88,7 +88,7 @@ static void sent_again(void **state)
         const char *label, *method;
         bool harmless;
         unsigned tries_max;
-        int answers[8]; /* a negative one: with Retry-After */
+        int answers[8]; /* negative: with Retry-After */
         unsigned requests;
         int code;
     } rows[] = {
@@ -155,11 +155,11 @@ static void nobody_there(void **state)
     KIT_UNTIL(&k, h.done);
     assert_int_equal(h.code, -ECONNREFUSED);
     assert_non_null(strstr(h.text, "the API server http://127.0.0.1:1 cannot be reached"));
-    assert_int_equal(kube_api_stats(api).sent, 3); /* a POST too: it never left */
+    assert_int_equal(kube_api_stats(api).sent, 3); /* a POST is retried too: it was never sent */
     kube_api_free(api);
 }
 
-/* A connection that ends in the middle: of a POST nobody knows, a GET is asked again. */
+/* A connection is lost after the request was sent: the outcome of a POST is unknown, a GET is retried. */
 static void lost_on_the_way(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
@@ -170,7 +170,7 @@ static void lost_on_the_way(void **state)
         struct kube_request q = request(harmless ? "GET" : "POST", "/x", &h);
         q.harmless = harmless;
         (void)kube_start(f.api, &q);
-        fake_stream(&f, fake_next(&f)); /* the header of an answer, and never its end */
+        fake_stream(&f, fake_next(&f)); /* headers of an answer that never ends */
         for (int i = 0; i < 20; i++)
             kit_round(&f.kit);
         uint16_t port = http_server_port(f.kit.server);
@@ -248,7 +248,7 @@ static void cancelled(void **state)
     struct kube_call *under_way = kube_start(f.api, &q), *waiting = kube_start(f.api, &q);
     (void)kube_start(f.api, &q);
     kube_cancel(waiting);
-    kube_cancel(under_way); /* the third may go */
+    kube_cancel(under_way); /* the third request may start */
     assert_int_equal(kube_api_stats(f.api).under_way, 1);
     fake_answer(fake_next(&f), 200, "{}");
     KIT_UNTIL(&f.kit, h.done == 1);
@@ -279,7 +279,7 @@ static void a_newer_token_is_read(void **state)
     assert_true(fd >= 0);
     (void)close(fd);
     write_token(path, "first");
-    q.tries_max = 1; /* even so */
+    q.tries_max = 1; /* retried even so */
     f.config.token_path = mem_strdup(path);
     fake_start(&f, (struct http_config){0});
     (void)kube_start(f.api, &q);
@@ -289,7 +289,7 @@ static void a_newer_token_is_read(void **state)
     fake_answer(x, 401, "{}");
     x = fake_next(&f);
     assert_string_equal(http_header(x, "Authorization"), "Bearer second");
-    fake_answer(x, 401, "{}"); /* only once: then we are really not known */
+    fake_answer(x, 401, "{}"); /* retried once only: then the 401 is final */
     KIT_UNTIL(&f.kit, h.done);
     assert_int_equal(h.code, -EACCES);
     assert_int_equal(f.kit.handled, 2);
@@ -327,7 +327,7 @@ static void formats(void **state)
         fake_answer(x, 200, "{}");
         KIT_UNTIL(&f.kit, h.done);
     }
-    assert_int_equal(http_server_stats(f.kit.server).accepted, 1); /* one connection for all of them */
+    assert_int_equal(http_server_stats(f.kit.server).accepted, 1); /* one connection for all requests */
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* clock.c - clock_gettime, and one more way to write a moment. */
+/* clock.c - reads clock_gettime and formats metav1.MicroTime. */
 #include "kube/client/clock.h"
 
 #include <stdio.h>
@@ -28,14 +28,14 @@ const char *kube_micro_time(int64_t wall_ns, char buf[static TIMESTAMP_MAX])
 {
     int64_t fraction = wall_ns % SECOND_NS;
     (void)timestamp_text(wall_ns - fraction, buf);
-    size_t len = strlen(buf) - 1; /* without its Z */
+    size_t len = strlen(buf) - 1; /* without the Z */
     (void)snprintf(buf + len, TIMESTAMP_MAX - len, ".%06dZ", (int)(fraction / 1000));
     return buf;
 }
 
 int64_t kube_pause_ns(uint32_t failures_before)
 {
-    enum { DOUBLINGS_MAX = 6 }; /* beyond the longest */
+    enum { DOUBLINGS_MAX = 6 }; /* then the pause exceeds the maximum */
     int64_t pause_ns = INT64_C(1000000000) << (failures_before < DOUBLINGS_MAX ? failures_before : DOUBLINGS_MAX);
     return pause_ns < KUBE_PAUSE_NS_MAX ? pause_ns : KUBE_PAUSE_NS_MAX;
 }

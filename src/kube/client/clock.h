@@ -1,4 +1,4 @@
-/* clock.h - the clocks of the machine, and time as the API server wants it written. */
+/* clock.h - the system clocks, and times in the formats of the API server. */
 #pragma once
 
 #include <stdint.h>
@@ -6,9 +6,9 @@
 #include "wire/doc/api.h"
 
 int64_t kube_wall_ns(void);  /* since 1970 */
-int64_t kube_clock_ns(void); /* monotonic, as the loop's, but of this moment */
+int64_t kube_clock_ns(void); /* monotonic like the loop's clock, but read now */
 
-/* How long to wait before what failed is tried again: a second after the first failure, and twice as long after each that follows. */
+/* Returns the pause before a retry: one second after the first failure, doubling after each further one. */
 #define KUBE_PAUSE_NS_MAX (INT64_C(60) * 1000000000)
 int64_t kube_pause_ns(uint32_t failures_before);
 

@@ -1,4 +1,4 @@
-/* config.c - kubeconfigs as kubectl reads them, and the folder that Kubernetes mounts into pods. */
+/* config.c - kubeconfigs as kubectl reads them, and the service account folder of pods. */
 #include "kube/client/config.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "wire/text/document.h"
 
 #define ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
-#define FILE_BYTES_MAX ((size_t)1 << 20) /* of tokens, certificates, keys */
+#define FILE_BYTES_MAX ((size_t)1 << 20) /* limit for tokens, certificates and keys */
 
 /* ---- files --------------------------------------------------------------------------------------------------------- */
 
@@ -84,7 +84,7 @@ void kube_config_done(struct kube_config *c)
     *c = (struct kube_config){0};
 }
 
-/* ---- what is never right ------------------------------------------------------------------------------------------- */
+/* ---- validation ------------------------------------------------------------------------------------------------- */
 
 static bool loopback(const char *host)
 {
@@ -118,7 +118,7 @@ static char *joined(const char *dir, const char *name)
     return str_take(&path);
 }
 
-/* The API server as pods are told of it; NULL: we are in none. */
+/* Returns the API server's host from the environment of a pod; NULL: not in a pod. */
 static const char *pod_host(const char *dir)
 {
     CLEANUP(mem) char *token = joined(dir, "token");
@@ -175,7 +175,7 @@ static const char *text_of(const json_t *in, const char *key)
     return text && text[0] ? text : NULL;
 }
 
-/* The entry of a list by its name, in the first file that has it. */
+/* Finds the entry of a list by name, in the first file that has it. */
 static const json_t *entry(const struct files *f, const char *list, const char *inner, const char *name,
                            const char **ret_path)
 {
@@ -194,7 +194,7 @@ static const json_t *entry(const struct files *f, const char *list, const char *
     return NULL;
 }
 
-/* A path in a kubeconfig is relative to that file. */
+/* Resolves a path relative to the kubeconfig that contains it. */
 static char *beside(const char *path, const char *name)
 {
     CLEANUP(str) struct str full = {0};
@@ -205,7 +205,7 @@ static char *beside(const char *path, const char *name)
     return str_take(&full);
 }
 
-/* KEY-data holds the contents, KEY names the file. */
+/* KEY-data holds the contents, KEY names a file. */
 static int pem_of(const json_t *in, const char *key, const char *path, char **ret, struct berth_err *err)
 {
     CLEANUP(str) struct str data_key = {0};
@@ -262,7 +262,8 @@ static int take_user(const json_t *user, const json_t *cluster, const char *path
     int rc = pem_of(user, "client-certificate", path, &c->cert_pem, err);
     if (rc == 0)
         rc = pem_of(user, "client-key", path, &c->key_pem, err);
-    if (rc == 0 && json_is_object(exec) && !token && !token_name) { /* with a token kubectl does not run it either */
+    if (rc == 0 && json_is_object(exec) && !token && !token_name) {
+        /* like kubectl, does not run it if there is a token */
         rc = kube_exec_read(exec, cluster, path, &c->exec, err);
         return rc < 0 ? err_prefix(err, "%s", c->origin) : 0;
     }
@@ -300,7 +301,7 @@ static int read_files(const char *list, struct files *f, struct berth_err *err)
             continue;
         str_add_bytes(&path, at, strcspn(at, ":"));
         if (several && access(path.at, F_OK) != 0)
-            continue; /* kubectl does not mind either */
+            continue; /* like kubectl, ignores missing files */
         int rc = document_read(path.at, &file.root, err);
         if (rc < 0)
             return rc;

@@ -1,4 +1,4 @@
-/* config_test.c - kubeconfigs and service accounts: what is read from them, and what is refused with which words. */
+/* config_test.c - kubeconfigs and service accounts: parsed values, and error messages. */
 #include "kube/client/config.h"
 
 #include <errno.h>
@@ -171,7 +171,7 @@ static void several_files(void **state)
     for (int i = 0; i < 2; i++) {
         CLEANUP(kube_config) struct kube_config c = {0};
         assert_int_equal(kube_config_load(&(struct kube_config_where){.context = i ? "b" : NULL}, &c, NULL), 0);
-        assert_string_equal(c.server, "https://api:6443"); /* the first file's */
+        assert_string_equal(c.server, "https://api:6443"); /* from the first file */
         assert_string_equal(c.namespace, i ? "default" : "team");
         assert_string_equal(c.token, "sesame");
     }

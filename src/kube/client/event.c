@@ -1,4 +1,4 @@
-/* event.c - a queue of requests, and a table of what was said lately. */
+/* event.c - a queue of requests, and a table of recent events. */
 #include "kube/client/event.h"
 
 #include <string.h>
@@ -11,19 +11,19 @@
 
 enum {
     QUEUE_MAX = 4096,
-    UNDER_WAY_MAX = 24, /* fewer cost more: etcd writes together what comes together */
+    UNDER_WAY_MAX = 24, /* fewer cost more: etcd batches concurrent writes */
     NOTE_MAX = 1024,
-    NAME_MAX_KEPT = 230, /* of the object, in the name of the Event: that may have 253 with its stamp */
+    NAME_MAX_KEPT = 230, /* of the object's name in the Event's name, which may have 253 bytes with its stamp */
     SAID_LEN = 8192,     /* a power of two */
 };
 #define SECOND_NS INT64_C(1000000000)
 #define SERIES_NS (30 * SECOND_NS)
-#define SAID_NS (6 * 60 * SECOND_NS) /* as long as others take repeats for a series */
+#define SAID_NS (6 * 60 * SECOND_NS) /* window in which a repeat becomes a series, as in client-go */
 
-/* Where a thing that was said lately left its Event. A slot for each hash: whoever comes later has it. */
+/* A recent event and the name of its Event. One slot per hash; a later event with the same slot replaces it. */
 struct said {
     uint64_t key, stamp;
-    int64_t last_ns, written_ns; /* by the loop's clock */
+    int64_t last_ns, written_ns; /* in the loop's clock */
     int64_t count;
 };
 
@@ -38,7 +38,7 @@ struct kube_events {
     char *controller, *instance;
     struct said *said;
     struct item *first, **last;
-    struct sent *sent; /* requests under way */
+    struct sent *sent; /* requests in progress */
     struct kube_events_stats stats;
     uint64_t luck;
 };
@@ -49,7 +49,7 @@ struct sent {
     struct kube_call *call;
 };
 
-/* ---- what is written --------------------------------------------------------------------------------------------------- */
+/* ---- encoding --------------------------------------------------------------------------------------------------- */
 
 static int64_t wall_ns(const struct kube_events *e)
 {
@@ -72,7 +72,7 @@ static void add_moment(struct str *to, uint32_t number, int64_t ns)
 {
     size_t begun = proto_begin(to, number);
     proto_add_int(to, 1, ns / SECOND_NS);
-    proto_add_int(to, 2, ns % SECOND_NS / 1000 * 1000); /* it is kept in microseconds */
+    proto_add_int(to, 2, ns % SECOND_NS / 1000 * 1000); /* etcd keeps microseconds */
     proto_end(to, begun);
 }
 

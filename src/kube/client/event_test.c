@@ -1,4 +1,4 @@
-/* event_test.c - events as they arrive at the server: their fields, series of repeats, a queue that drops. */
+/* event_test.c - events as received by the server: their fields, series of repeated events, a queue that drops. */
 #include "kube/client/event.h"
 
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static struct proto_field last_of(struct proto_reader r, uint32_t number)
     return found;
 }
 
-/* Field `outer`, or field `inner` of it unless that is 0. */
+/* Returns field `outer`, or field `inner` within it unless that is 0. */
 static struct proto_field at(const struct proto_object *o, uint32_t outer, uint32_t inner)
 {
     struct proto_field f = last_of(o->raw, outer);
@@ -118,7 +118,7 @@ static void as_others_write_them(void **state)
     kube_events_free(e);
 }
 
-/* One process may have several names. */
+/* One process may report under several controller names. */
 static void by_another_name(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
@@ -136,7 +136,7 @@ static void by_another_name(void **state)
     kube_events_free(e);
 }
 
-/* Cut where a character ends, wherever that is, and said to be cut. */
+/* Long notes are cut at a character boundary, and marked as cut. */
 static void long_notes(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
@@ -163,7 +163,7 @@ static void long_notes(void **state)
 static void repeats(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
-    struct kube_events *e = events_start(&f, 0, 0, 1); /* a repeat may be written at once */
+    struct kube_events *e = events_start(&f, 0, 0, 1); /* a repeated event is written at once */
     struct kube_event v = about("web-0", "full"), other = about("web-0", "fuller");
     (void)state;
     kube_events_add(e, &v);
@@ -184,7 +184,7 @@ static void repeats(void **state)
     assert_string_equal(http_body(x, &len),
                         "{\"series\":{\"count\":2,\"lastObservedTime\":\"2027-01-15T08:00:00.250000Z\"}}");
     fake_answer(x, 200, "{}");
-    kube_events_add(e, &other); /* another thing */
+    kube_events_add(e, &other); /* another event */
     x = fake_next(&f);
     (void)object_of(x);
     fake_answer(x, 201, "{}");
@@ -237,7 +237,7 @@ static void too_many(void **state)
         assert_true(seen[k]);
     struct kube_event last = about("z", "full");
     kube_events_add(e, &last);
-    kube_events_free(e); /* with one under way */
+    kube_events_free(e); /* with a request in progress */
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* exec.c - what a kubeconfig says of the program, the program's life, and what it printed. */
+/* exec.c - parses the exec section of a kubeconfig, runs the program and parses its output. */
 #include "kube/client/exec.h"
 
 #include <errno.h>
@@ -28,11 +28,11 @@ enum { ARGS_MAX = 256, SAID_BYTES_MAX = 1 << 20 };
 typedef VEC(char *) texts;
 
 struct kube_exec {
-    char *version; /* its apiVersion */
+    char *version; /* requested apiVersion */
     char *command;
-    char *hint; /* how to install it; "" */
-    texts argv; /* with the command, and a NULL at the end */
-    texts env;  /* "NAME=value", beside our own */
+    char *hint; /* installHint; "" */
+    texts argv; /* starts with the command, ends with NULL */
+    texts env;  /* "NAME=value", added to our environment */
 };
 
 static void texts_done(texts *t)
@@ -59,7 +59,7 @@ static void kube_exec_cleanup(struct kube_exec **e)
     kube_exec_free(*e);
 }
 
-/* ---- what a kubeconfig says ----------------------------------------------------------------------------------------- */
+/* ---- the exec section ------------------------------------------------------------------------------------------- */
 
 static const char *text_at(const json_t *in, const char *key)
 {
@@ -98,7 +98,7 @@ static int env_read(const json_t *exec, struct kube_exec *e, struct berth_err *e
     return 0;
 }
 
-/* The cluster as such a program is told of it; `config` is what its makers let people add. */
+/* Builds the cluster info for the plugin; `config` is the plugin's own extension. */
 static json_t *cluster_info(const json_t *cluster)
 {
     static const char *const keys[] = {"server", "tls-server-name", "certificate-authority-data"};
@@ -167,7 +167,7 @@ int kube_exec_read(const json_t *exec, const json_t *cluster, const char *kubeco
 
 /* ---- the program ---------------------------------------------------------------------------------------------------- */
 
-/* Is this one of ours given anew? */
+/* Reports whether the plugin's settings override this variable of our environment. */
 static bool overridden(const struct kube_exec *e, const char *text)
 {
     size_t len = strcspn(text, "=") + 1;
@@ -207,7 +207,7 @@ static int spawn(const struct kube_exec *e, int out, pid_t *ret)
     return -rc;
 }
 
-/* What is there to be read; false: that was all of it, or too much. */
+/* Reads available output; false: end of file, or too much output. */
 static bool listen_to(int fd, struct str *said)
 {
     char buf[4096];
@@ -217,7 +217,8 @@ static bool listen_to(int fd, struct str *said)
     return (n > 0 && said->len <= SAID_BYTES_MAX) || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/* Until it has ended, whoever else may still hold its pipe. 0, -ETIMEDOUT, or -ECANCELED. */
+/* Reads output until the program has ended, even if another process still holds the pipe. Returns 0, -ETIMEDOUT, or
+ * -ECANCELED. */
 static int hear_out(int pidfd, int out, int stop_fd, struct str *said)
 {
     int64_t until_ns = kube_clock_ns() + PATIENCE_NS;
@@ -242,7 +243,7 @@ static int hear_out(int pidfd, int out, int stop_fd, struct str *said)
     return 0;
 }
 
-/* How it ended: 0, or what to tell of it. */
+/* Reaps the program; returns 0, or an error with its exit status. */
 static int run_end(const struct kube_exec *e, pid_t pid, int rc, struct berth_err *err)
 {
     int status = 0;
@@ -295,7 +296,7 @@ int kube_exec_run(const struct kube_exec *e, int stop_fd, struct kube_credential
     return rc < 0 ? err_prefix(err, "the program %s, which the kubeconfig names for credentials", e->command) : 0;
 }
 
-/* ---- what it printed ------------------------------------------------------------------------------------------------ */
+/* ---- output ----------------------------------------------------------------------------------------------------- */
 
 void kube_credential_done(struct kube_credential *c)
 {

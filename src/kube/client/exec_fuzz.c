@@ -1,4 +1,4 @@
-/* exec_fuzz.c - what a program for credentials may print. */
+/* exec_fuzz.c - arbitrary output of exec plugins. */
 #include "kube/client/exec.h"
 
 #include <assert.h>

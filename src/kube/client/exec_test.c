@@ -1,4 +1,4 @@
-/* exec_test.c - programs that give credentials: what they are told, what is made of what they print, and when they are run again. */
+/* exec_test.c - exec plugins: their environment, their output, and when they are run again. */
 #include "kube/client/exec.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static int teardown(void **state)
     return system(command.at);
 }
 
-/* A program DIR/NAME of these lines of shell. */
+/* Creates a program DIR/NAME from these lines of shell. */
 static void program(const char *name, const char *lines)
 {
     CLEANUP(str) struct str path = {0};
@@ -45,7 +45,7 @@ static void program(const char *name, const char *lines)
     assert_int_equal(chmod(path.at, 0700), 0);
 }
 
-/* A kubeconfig's `exec` and cluster, in YAML flow without braces. */
+/* Parses a kubeconfig's `exec` and cluster from YAML flow without braces. */
 static struct kube_exec *exec_of(const char *exec, const char *cluster)
 {
     CLEANUP(str) struct str yaml = {0}, kubeconfig = {0};
@@ -66,14 +66,14 @@ static void kube_exec_cleanup(struct kube_exec **e)
     kube_exec_free(*e);
 }
 
-/* ---- what is printed ------------------------------------------------------------------------------------------------- */
+/* ---- output ----------------------------------------------------------------------------------------------------- */
 
 static void printed(void **state)
 {
     static const struct {
         const char *label, *text, *token, *cert, *key;
-        int64_t expires_s; /* 0: it does not say */
-        const char *says;  /* of a refusal */
+        int64_t expires_s; /* 0: not given */
+        const char *says;  /* error message */
     } rows[] = {
         {"a token",                 CREDENTIAL("\"token\":\"t\""),                                                               "t",  NULL, NULL, 0,    NULL                           },
         {"that expires",            CREDENTIAL("\"token\":\"t\",\"expirationTimestamp\":\"1970-01-01T01:00:00Z\""),              "t",  NULL,
@@ -127,7 +127,7 @@ static void file_is(const char *name, const char *want)
     assert_string_equal(text, want);
 }
 
-/* Arguments and values come as they are written: nobody in between expands them. */
+/* Arguments and values are passed literally, without shell expansion. */
 static void what_it_is_told(void **state)
 {
     CLEANUP(kube_credential) struct kube_credential c = {0};
@@ -183,7 +183,7 @@ static void what_goes_wrong(void **state)
     }
 }
 
-/* Who no longer wants it does not wait for it. */
+/* A cancelled run ends at once. */
 static void it_is_stopped(void **state)
 {
     program("sleeps", "exec sleep 600");
@@ -196,7 +196,7 @@ static void it_is_stopped(void **state)
     (void)close(fd);
 }
 
-/* A child that it left behind has the pipe, and is not waited for. */
+/* A child process that keeps the pipe open is not waited for. */
 static void what_it_leaves_behind(void **state)
 {
     CLEANUP(kube_credential) struct kube_credential c = {0};
@@ -206,7 +206,7 @@ static void what_it_leaves_behind(void **state)
     assert_string_equal(c.token, "t");
     CLEANUP(str) struct str command = {0};
     str_addf(&command, "kill $(cat %s/left)", dir);
-    assert_int_equal(system(command.at), 0); /* it was still there */
+    assert_int_equal(system(command.at), 0); /* the child still runs */
 }
 
 /* ---- with requests --------------------------------------------------------------------------------------------------- */
@@ -225,7 +225,7 @@ static void done(void *ctx, const struct kube_answer *a)
     (void)snprintf(h->text, sizeof h->text, "%s", a->text);
 }
 
-/* Gives t1, then t2, and so on; `more` are members of the status. */
+/* Creates a program that gives t1, then t2, and so on; `more` are members of the status. */
 static void counting_program(const char *more)
 {
     CLEANUP(str) struct str lines = {0};
@@ -252,12 +252,12 @@ static void ask(struct fake *f, struct heard *h)
     (void)kube_start(f->api, &(struct kube_request){.method = "POST",
                                                     .path = "/x",
                                                     .rank = KUBE_USUAL,
-                                                    .tries_max = 1, /* even so */
+                                                    .tries_max = 1, /* retried even so */
                                                     .done = done,
                                                     .ctx = h});
 }
 
-/* The next request has this token, and is answered so. */
+/* Expects the next request to have this token, and answers with this status. */
 static void meets(struct fake *f, const char *token, int status)
 {
     struct http_exchange *x = fake_next(f);
@@ -267,7 +267,7 @@ static void meets(struct fake *f, const char *token, int status)
     fake_answer(x, status, "{}");
 }
 
-/* Who is not known waits for one run, and all go on with what it gave. */
+/* Rejected requests wait for one run and are all retried with its credential. */
 static void run_again_when_refused(void **state)
 {
     CLEANUP(fake) struct fake f = {.again_ns = INT64_C(3600000000000)};
@@ -283,11 +283,11 @@ static void run_again_when_refused(void **state)
     for (size_t i = 1; i < 4; i++)
         meets(&f, "t1", 401);
     for (size_t i = 1; i < 4; i++)
-        meets(&f, "t2", i == 3 ? 401 : 200); /* only once: then we are really not known */
+        meets(&f, "t2", i == 3 ? 401 : 200); /* retried once only: then the 401 is final */
     KIT_UNTIL(&f.kit, h[1].done && h[2].done && h[3].done);
     assert_int_equal(h[1].code + h[2].code + h[3].code, -EACCES);
     file_is("n", "2\n");
-    /* What it gave a moment ago is not taken: it is not run for each request. */
+    /* A credential given moments ago is rejected: the plugin is not run for each request. */
     ask(&f, &h[0]);
     meets(&f, "t2", 401);
     KIT_UNTIL(&f.kit, h[0].done == 2);
@@ -295,7 +295,7 @@ static void run_again_when_refused(void **state)
     file_is("n", "2\n");
 }
 
-/* What expires soon is used until there is something newer. */
+/* A credential that expires soon is used until there is a newer one. */
 static void run_again_before_it_expires(void **state)
 {
     CLEANUP(fake) struct fake f = {0};
@@ -306,7 +306,7 @@ static void run_again_before_it_expires(void **state)
     ask(&f, &h);
     meets(&f, "t1", 200);
     KIT_UNTIL(&f.kit, h.done == 1);
-    for (bool newer = false; !newer;) { /* the test's own time limit ends it otherwise */
+    for (bool newer = false; !newer;) { /* bounded by the time limit of the test */
         unsigned before = h.done;
         ask(&f, &h);
         struct http_exchange *x = fake_next(&f);
@@ -332,7 +332,7 @@ static void it_fails_later(void **state)
     assert_non_null(strstr(h.text, "it failed with exit status 7"));
 }
 
-/* Nobody waits for a program that takes its time when all ends. */
+/* Freeing the kube_api does not wait for a slow plugin. */
 static void ended_meanwhile(void **state)
 {
     CLEANUP(fake) struct fake f = {0};

@@ -1,4 +1,4 @@
-/* known_objects.c - a vector of small blocks, and a map from keys to places in it. */
+/* known_objects.c - a vector of small blocks, and a map from keys to indices in it. */
 #include "kube/client/known_objects.h"
 
 #include <assert.h>

@@ -1,6 +1,7 @@
-/* known_objects.h - which objects a watch has told of: key, uid and version of each, and a mark for finding what is gone.
+/* known_objects.h - the objects that a watch has reported: key, uid and version of each, and a mark to detect deleted
+ * ones.
  *
- * A part of kube/client/watch.h. Some 130 bytes an object, all in all.
+ * A part of kube/client/watch.h. About 130 bytes per object.
  */
 #pragma once
 
@@ -13,9 +14,9 @@
 
 struct seen_object {
     uint64_t version;
-    uint32_t round;     /* the last reading of everything that found it */
-    uint16_t name, uid; /* where they begin in `text` */
-    char text[];        /* namespace, name, uid; each with a NUL */
+    uint32_t round;     /* last full listing that contained it */
+    uint16_t name, uid; /* offsets in `text` */
+    char text[];        /* namespace, name, uid, each NUL-terminated */
 };
 
 static inline const char *seen_namespace(const struct seen_object *o)
@@ -33,16 +34,16 @@ static inline const char *seen_uid(const struct seen_object *o)
 
 struct seen {
     VEC(struct seen_object *) objects;
-    struct map map; /* of namespace and name, to the place in `objects` */
+    struct map map; /* from namespace and name to the index in `objects` */
 };
 
-/* Namespace, name, uid: none longer than Kubernetes allows. */
+/* Limit of namespace, name and uid together; Kubernetes allows less. */
 enum { SEEN_TEXT_MAX = 512 };
 
 void seen_done(struct seen *s);
-/* NULL when it is not there. */
+/* NULL: not known. */
 struct seen_object *seen_find(const struct seen *s, const char *namespace, const char *name);
-/* One that is not there; texts of at most SEEN_TEXT_MAX together. */
+/* Adds an object that is not known; its texts have at most SEEN_TEXT_MAX bytes. */
 struct seen_object *seen_add(struct seen *s, const char *namespace, const char *name, const char *uid);
-/* Takes it out; the caller frees it with mem_free. */
+/* Removes the object; the caller frees it with mem_free. */
 void seen_take(struct seen *s, struct seen_object *o);

@@ -1,4 +1,6 @@
-/* lease.c - look, take, renew; one request at a time, each of which rests on the version that the last one has seen. */
+/* lease.c - reads, takes and renews the lease: one request at a time, each based on the version that the last one has
+ * seen.
+ */
 #include "kube/client/lease.h"
 
 #include <assert.h>
@@ -20,12 +22,12 @@ enum { DURATION_S = 15 };
 struct kube_lease {
     struct kube_lease_config config;
     char *identity, *path, *all_path, *namespace, *name;
-    json_t *doc;        /* as last seen; NULL: not yet, or there is none */
-    char *seen_version; /* of the holder's last sign of life */
-    int64_t seen_ns;    /* when it came */
+    json_t *doc;        /* as last seen; NULL: not read yet, or missing */
+    char *seen_version; /* version written by the holder's last renewal */
+    int64_t seen_ns;    /* when that version was first seen */
     bool leads;
-    int64_t until_ns; /* we lead no longer than that */
-    int64_t asked_ns; /* when the request under way was sent */
+    int64_t until_ns; /* end of our lead unless renewed */
+    int64_t asked_ns; /* when the request in progress was sent */
     struct kube_call *call;
     struct loop_source *look, *expiry, *patience;
     bool releasing;
@@ -41,7 +43,7 @@ static int64_t wall_ns(const struct kube_lease *l)
     return l->config.wall_ns ? l->config.wall_ns(l->config.ctx) : kube_wall_ns();
 }
 
-/* ---- what is known ------------------------------------------------------------------------------------------------- */
+/* ---- the lease as seen ------------------------------------------------------------------------------------------ */
 
 static const char *text_at(const json_t *in, const char *key)
 {
@@ -59,7 +61,7 @@ static bool is_ours(const struct kube_lease *l)
     return strcmp(kube_lease_holder(l), l->identity) == 0;
 }
 
-/* Has it not changed for as long as its holder has asked for? */
+/* Reports whether the lease has not changed for its duration. */
 static bool is_over(const struct kube_lease *l)
 {
     json_int_t s = json_integer_value(json_object_get(json_object_get(l->doc, "spec"), "leaseDurationSeconds"));
@@ -106,10 +108,10 @@ static void on_expiry(void *ctx)
 static void lead_on(struct kube_lease *l)
 {
     if (l->leads && kube_clock_ns() >= l->until_ns)
-        lead_end(l); /* for a moment nobody did: who asked then is to ask again */
+        lead_end(l); /* there was a gap in the lead: end it, so that users of it start anew */
     l->until_ns = l->asked_ns + l->config.deadline_ns;
     if (kube_clock_ns() >= l->until_ns)
-        return; /* the answer took so long that it says nothing; the next one may */
+        return; /* the answer took too long to count; the next one may not */
     loop_timer_set(l->expiry, l->until_ns);
     if (l->leads)
         return;
@@ -149,8 +151,7 @@ static void ask(struct kube_lease *l, const char *method, const char *path, cons
         .body_len = body ? strlen(body) : 0,
         .rank = KUBE_URGENT,
         .tries_max = 1,
-        .timeout_ns =
-            l->config.deadline_ns / 2, /* one request that hangs leaves time for another before the deadline */
+        .timeout_ns = l->config.deadline_ns / 2, /* a request that hangs leaves time for another before the deadline */
         .done = done,
         .ctx = l,
     };
@@ -159,7 +160,7 @@ static void ask(struct kube_lease *l, const char *method, const char *path, cons
     l->call = kube_start(l->config.api, &request);
 }
 
-/* Plans the next request: a retry period after the last one was sent, or at once where its answer took longer. */
+/* Schedules the next request: a retry period after the last one was sent, or at once if its answer took longer. */
 static void ask_next(struct kube_lease *l)
 {
     int64_t now_ns = loop_now_ns(l->config.loop), next_ns = l->asked_ns + l->config.retry_ns;
@@ -167,7 +168,7 @@ static void ask_next(struct kube_lease *l)
     loop_timer_set(l->look, next_ns > now_ns ? next_ns : now_ns);
 }
 
-/* What a look has found: somebody leads, or we may. */
+/* Acts on a lease just read: waits for its holder, or takes it. */
 static void consider(struct kube_lease *l)
 {
     bool ours = is_ours(l);
@@ -218,7 +219,7 @@ static void on_write(void *ctx, const struct kube_answer *a)
     struct kube_lease *l = ctx;
     ask_next(l);
     if (a->code == -EBUSY || a->code == -EEXIST || (a->code == -ENOENT && l->doc)) {
-        ask_read(l); /* another was faster, or our own last word was heard after all */
+        ask_read(l); /* a conflict with another instance, or with our own write whose answer was lost */
         return;
     }
     json_t *doc = answer_doc(l, a);
@@ -228,7 +229,7 @@ static void on_write(void *ctx, const struct kube_answer *a)
             lead_on(l);
     }
     if (l->releasing && doc && is_ours(l))
-        ask_write(l); /* this was the renewal that was under way */
+        ask_write(l); /* the answer was that of an earlier renewal */
     else if (l->releasing)
         released(l);
 }
@@ -238,7 +239,7 @@ static void ask_read(struct kube_lease *l)
     ask(l, "GET", l->path, NULL, on_read);
 }
 
-/* The spec as we want it: ours from now on, or nobody's. */
+/* Sets the spec: held by us, or released. */
 static void set_spec(const struct kube_lease *l, json_t *spec, bool ours)
 {
     char now[TIMESTAMP_MAX];
@@ -331,7 +332,7 @@ void kube_lease_release(struct kube_lease *l, void (*tell)(void *ctx), void *ctx
     loop_timer_set(l->patience, loop_now_ns(l->config.loop) + patience_ns);
     lead_end(l);
     if (l->call)
-        return; /* its answer comes first: it says which version there is */
+        return; /* its answer comes first, as it has the current version */
     if (l->doc && is_ours(l))
         ask_write(l);
     else

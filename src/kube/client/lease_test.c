@@ -1,4 +1,4 @@
-/* lease_test.c - a server that keeps one Lease by its versions, and two that want it. */
+/* lease_test.c - a fake server that keeps one Lease with versions, and two instances that compete for it. */
 #include "kube/client/lease.h"
 
 #include <setjmp.h>
@@ -14,17 +14,17 @@
 #define PATH "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 struct keeper {
-    struct fake f; /* first: handlers are given its address */
+    struct fake f; /* first member: handlers get its address */
     json_t *lease;
     unsigned version, writes;
-    bool deaf;                   /* keeps every request for ever */
-    unsigned hangs;              /* keeps so many further requests for ever, without effect */
-    bool nowhere;                /* it has no such namespace */
-    bool forgetful;              /* does what is asked and loses the answer to the next write */
-    bool late;                   /* does what is asked and keeps the answer to each write for late_answer() */
-    struct http_exchange *waits; /* whose answer is kept */
+    bool deaf;                   /* never answers */
+    unsigned hangs;              /* leaves this many further requests unanswered and without effect */
+    bool nowhere;                /* the namespace does not exist */
+    bool forgetful;              /* executes the next write and loses its answer */
+    bool late;                   /* executes writes and keeps each answer for late_answer() */
+    struct http_exchange *waits; /* its answer is kept */
     int64_t came_ns;             /* when that request came */
-    json_t *written;             /* the last one */
+    json_t *written;             /* the last document written */
 };
 
 static void keeper_cleanup(struct keeper *k)
@@ -136,7 +136,7 @@ static int64_t noon(void *ctx)
     return INT64_C(1800000000250000000);
 }
 
-/* With times of its own. */
+/* Starts an instance with these times. */
 static void runner_start_with(struct runner *r, struct keeper *k, const char *identity, int64_t duration_s,
                               int64_t deadline_ns)
 {
@@ -172,12 +172,12 @@ static json_t *spec_of(const struct keeper *k)
     return json_object_get(k->lease, "spec");
 }
 
-/* ---- cases in which nothing may be late ---- */
+/* ---- cases that are sensitive to delays of the machine ---------------------------------------------------------- */
 
 enum { TRIES = 20 };
-#define GAP_NS_MAX (300 * KIT_MS) /* less than half of what a leader has until it gives up */
+#define GAP_NS_MAX (300 * KIT_MS) /* less than half of the time that a leader has until it gives up */
 
-/* The longest time between two rounds. */
+/* The longest time between two rounds of the loop. */
 struct pace {
     int64_t last_ns, gap_ns;
 };
@@ -191,7 +191,7 @@ static void pace_round(struct pace *p, struct kit *k)
     p->last_ns = now_ns;
 }
 
-/* False: the machine stood still for so long that a lease may have run out, and what follows says nothing. */
+/* False: the machine stalled for so long that a lease may have run out; what follows proves nothing. */
 #define PACED_UNTIL(p, k, condition)                                                                                   \
     ({                                                                                                                 \
         do                                                                                                             \
@@ -224,14 +224,14 @@ static bool one_leads_scene(void)
     assert_int_equal(json_integer_value(json_object_get(spec_of(&k), "leaseDurationSeconds")), 1);
     runner_start(&b, &k, "b");
     unsigned before = k.writes;
-    if (!PACED_UNTIL(&p, &k.f.kit, k.writes >= before + 40)) /* two seconds: twice as long as the lease */
+    if (!PACED_UNTIL(&p, &k.f.kit, k.writes >= before + 40)) /* two seconds, twice the lease duration */
         return false;
     assert_int_equal(b.began, 0);
     assert_string_equal(kube_lease_holder(b.lease), "a");
     assert_int_equal(a.began, 1);
     assert_int_equal(a.ended, 0);
 
-    /* a stops cleanly: b is there at its next look. */
+    /* a stops cleanly: b leads after its next read. */
     kube_lease_release(a.lease, released, &a);
     assert_false(kube_lease_leads(a.lease));
     assert_int_equal(a.ended, 1);
@@ -252,7 +252,7 @@ static void one_leads(void **state)
     in_pace(one_leads_scene);
 }
 
-/* The leader dies without a word: another follows, and never while the first could still think it leads. */
+/* The leader dies: another follows, never while the first could still think that it leads. */
 static void one_follows(void **state)
 {
     CLEANUP(keeper) struct keeper k = {0};
@@ -270,7 +270,7 @@ static void one_follows(void **state)
     assert_int_equal(json_integer_value(json_object_get(spec_of(&k), "leaseTransitions")), 1);
 }
 
-/* The server is deaf: the leader gives up by its own clock, and takes it again when it is heard. */
+/* The server does not answer: the leader stops by its own clock, and leads again when the server answers. */
 static void nobody_hears(void **state)
 {
     CLEANUP(keeper) struct keeper k = {0};
@@ -286,7 +286,7 @@ static void nobody_hears(void **state)
     assert_true(kube_lease_leads(a.lease));
 }
 
-/* Another has written over it: leading ends with the look that finds out. */
+/* Another holder has overwritten the lease: the next read ends the lead. */
 static void another_took_it(void **state)
 {
     CLEANUP(keeper) struct keeper k = {0};
@@ -298,11 +298,11 @@ static void another_took_it(void **state)
     json_object_set_new(spec_of(&k), "holderIdentity", json_string("x"));
     json_object_set_new(json_object_get(k.lease, "metadata"), "resourceVersion", json_string("999"));
     KIT_UNTIL(&k.f.kit, kube_lease_holder(a.lease)[0] == 'x');
-    assert_int_equal(a.ended, 1);      /* at the latest: by its own clock, where this machine stood still */
+    assert_int_equal(a.ended, 1);      /* at the latest by its own clock, if this machine stalled */
     KIT_UNTIL(&k.f.kit, a.began == 2); /* x does not renew */
 }
 
-/* A renewal was done, but its answer lost: the next one meets a conflict with ourselves, and leading goes on. */
+/* A renewal was executed but its answer lost: the next one conflicts with our own write, and the lead continues. */
 static bool a_lost_answer_scene(void)
 {
     CLEANUP(keeper) struct keeper k = {.forgetful = true};
@@ -329,7 +329,7 @@ static void a_lost_answer(void **state)
     in_pace(a_lost_answer_scene);
 }
 
-/* Answers the write that waits, so long after it came. False: the machine stood still meanwhile. */
+/* Answers the kept write this long after it came. False: the machine stalled meanwhile. */
 static bool late_answer(struct keeper *k, struct pace *p, int64_t late_ns)
 {
     if (!PACED_UNTIL(p, &k->f.kit, k->waits != NULL) || !PACED_UNTIL(p, &k->f.kit, clock_ns() - k->came_ns >= late_ns))
@@ -340,8 +340,8 @@ static bool late_answer(struct keeper *k, struct pace *p, int64_t late_ns)
     return true;
 }
 
-/* Each answer takes 1.2 s of a deadline of 3 s: the leader goes on without a gap. It counts from when a renewal was sent: when
- * no more answers come, it has ended 3 s after the last one that was answered reached the server. */
+/* Each answer takes 1.2 s of a deadline of 3 s: the lead has no gap. It counts from when a renewal was sent: when no
+ * more answers come, the lead ends 3 s after the last answered renewal reached the server. */
 static bool late_answers_count_scene(void)
 {
     CLEANUP(keeper) struct keeper k = {.late = true};
@@ -371,7 +371,7 @@ static void late_answers_count(void **state)
     in_pace(late_answers_count_scene);
 }
 
-/* A renewal hangs: the leader sends another in time. A second one that hangs ends its lead. */
+/* One renewal hangs: the leader sends another in time. A second one that hangs ends the lead. */
 static bool a_request_hangs_scene(void)
 {
     CLEANUP(keeper) struct keeper k = {0};
@@ -411,7 +411,7 @@ static void released_without_leading(void **state)
     assert_int_equal(a.ended, 0);
 }
 
-/* It is told, and tried again at the next look; when the namespace is made, it leads. */
+/* A missing namespace is reported and retried; after it is created, the instance leads. */
 static void no_namespace(void **state)
 {
     CLEANUP(keeper) struct keeper k = {.nowhere = true};

@@ -1,4 +1,4 @@
-/* proto.c - every read is held to the end of the bytes before it is made. */
+/* proto.c - every read is checked against the end of the bytes before it is made. */
 #include "kube/client/proto.h"
 
 #include <assert.h>
@@ -136,7 +136,7 @@ bool proto_meta_read(struct proto_reader object, struct proto_meta *ret)
     struct proto_meta m = {0};
     struct proto_field f;
     bool found = false;
-    while (!found && proto_next(&object, &f)) { /* it comes first: the rest need not be walked */
+    while (!found && proto_next(&object, &f)) { /* metadata comes first: the rest need not be parsed */
         found = f.number == 1;
         if (found)
             m.meta = proto_sub(&f);
@@ -202,7 +202,7 @@ void proto_add_text(struct str *to, uint32_t number, const char *text)
 size_t proto_begin(struct str *to, uint32_t number)
 {
     add_tag(to, number, PROTO_BYTES);
-    str_add_char(to, '\0'); /* its length, where one byte is enough */
+    str_add_char(to, '\0'); /* placeholder for the length, if one byte is enough */
     return to->len;
 }
 

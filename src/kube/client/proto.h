@@ -1,4 +1,5 @@
-/* proto.h - protobuf's wire format: a reader over bytes that are there, a writer at the end of a text. No schema, no heap.
+/* proto.h - protobuf's wire format: a reader over bytes in memory, and a writer that appends to a text. No schema, no
+ * heap.
  *
  *     struct proto_reader r = proto_reader(bytes, len);
  *     struct proto_field f;
@@ -9,9 +10,9 @@
  *         }
  *     if (r.bad) ...
  *
- * What is not asked for is skipped at the cost of its header. A field of another wire type than is asked for reads as empty
- * or 0, and what was read points into the bytes. Groups, which nobody writes any more, count as malformed. To read an object of the API
- * server, take it out of its envelope first: proto_object_read.
+ * Fields that are not read are skipped at the cost of their header. A field of another wire type than requested reads
+ * as empty or 0. Results point into the bytes. Groups, which are obsolete, count as malformed. An object of the API
+ * server must be taken out of its envelope first: proto_object_read.
  */
 #pragma once
 
@@ -24,7 +25,7 @@
 
 struct proto_reader {
     const uint8_t *at, *end;
-    bool bad; /* malformed or cut off: nothing more is read */
+    bool bad; /* malformed or truncated: nothing more is read */
 };
 
 enum proto_kind { PROTO_VARINT = 0, PROTO_FIXED64 = 1, PROTO_BYTES = 2, PROTO_FIXED32 = 5 };
@@ -33,11 +34,11 @@ struct proto_field {
     uint32_t number;
     enum proto_kind kind;
     uint64_t value;    /* of a number; 0 for bytes */
-    const uint8_t *at; /* of bytes: within the reader's; otherwise NULL */
+    const uint8_t *at; /* of bytes: points into the reader's bytes; otherwise NULL */
     size_t len;
 };
 
-/* Text or bytes in place: not ended by a NUL, not checked to be UTF-8. */
+/* Text or bytes in place: not NUL-terminated, not checked for UTF-8. */
 struct proto_text {
     const char *at; /* NULL only when len is 0 */
     size_t len;
@@ -49,10 +50,10 @@ static inline struct proto_reader proto_reader(const void *p, size_t len)
     return (struct proto_reader){.at = p, .end = p ? (const uint8_t *)p + len : NULL};
 }
 
-/* The next field in *f. False at the end, and with r->bad where the bytes are not protobuf. */
+/* Reads the next field into *f. False at the end, with r->bad set if the bytes are malformed. */
 bool proto_next(struct proto_reader *r, struct proto_field *f);
 
-/* Is all of it well-formed at this level? For deciding before anything is taken from it. */
+/* Reports whether the message is well-formed at this level, to check it before using any of it. */
 bool proto_valid(struct proto_reader r);
 
 static inline struct proto_text proto_text(const struct proto_field *f)
@@ -60,13 +61,13 @@ static inline struct proto_text proto_text(const struct proto_field *f)
     return (struct proto_text){(const char *)f->at, f->len};
 }
 
-/* A nested message. One of another wire type is empty. */
+/* Returns a nested message; a field of another wire type yields an empty one. */
 static inline struct proto_reader proto_sub(const struct proto_field *f)
 {
     return proto_reader(f->at, f->len);
 }
 
-/* int32, int64, uint32, enums; what is negative was written as ten bytes and comes back negative. */
+/* For int32, int64, uint32 and enums; negative numbers are encoded as ten bytes. */
 static inline int64_t proto_int(const struct proto_field *f)
 {
     return (int64_t)f->value;
@@ -82,32 +83,33 @@ static inline bool proto_is(struct proto_text t, const char *text)
     return t.len == strlen(text) && (t.len == 0 || memcmp(t.at, text, t.len) == 0);
 }
 
-/* ---- an object of the API server ---- */
+/* ---- API server objects ----------------------------------------------------------------------------------------- */
 
-/* "k8s", a NUL, then a runtime.Unknown: what kind it is, and its bytes. */
+/* The envelope: "k8s", a NUL, then a runtime.Unknown with the kind and the object's bytes. */
 struct proto_object {
     struct proto_text api_version, kind; /* "v1", "Pod" */
     struct proto_reader raw;             /* the object itself */
 };
-/* False, with *ret untouched, for anything without that envelope or malformed in it. */
+/* Returns false, with *ret untouched, if the envelope is missing or malformed. */
 bool proto_object_read(const void *p, size_t len, struct proto_object *ret);
 
-/* What every object begins with: its field 1. */
+/* Field 1 of every object. */
 struct proto_meta {
     struct proto_text namespace, name, uid, version; /* resourceVersion */
-    struct proto_reader meta;                        /* all of metav1.ObjectMeta, for labels and the rest */
+    struct proto_reader meta;                        /* the whole metav1.ObjectMeta, for labels and the rest */
 };
-/* Of an object without its envelope. False, with *ret untouched, when it is malformed. What is missing is empty. */
+/* Reads an object without its envelope. Returns false, with *ret untouched, if it is malformed. Missing fields are
+ * empty. */
 bool proto_meta_read(struct proto_reader object, struct proto_meta *ret);
 
-/* ---- writing, at the end of a text (base/str.h) ---- */
+/* ---- writing, appended to a text (base/str.h) ------------------------------------------------------------------- */
 
 void proto_add_int(struct str *to, uint32_t number, int64_t value);
 void proto_add_bytes(struct str *to, uint32_t number, const void *p, size_t len);
 void proto_add_text(struct str *to, uint32_t number, const char *text);
-/* A nested message: what is added between the two belongs to it. They nest. */
+/* Begin and end a nested message: fields added in between belong to it. Calls may nest. */
 size_t proto_begin(struct str *to, uint32_t number);
 void proto_end(struct str *to, size_t begun);
-/* The same for an object's envelope: the object's fields go between. */
+/* The same for the envelope of an object. */
 size_t proto_object_begin(struct str *to, const char *api_version, const char *kind);
 void proto_object_end(struct str *to, size_t begun);

@@ -1,4 +1,4 @@
-/* proto_fuzz.c - any bytes as protobuf: every field lies within them, and what was read can be written and read again. */
+/* proto_fuzz.c - arbitrary bytes as protobuf: every field lies within them, and written fields can be read again. */
 #include "kube/client/proto.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* proto_test.c - the wire format, byte by byte: what is read, what is refused, and that what is written can be read. */
+/* proto_test.c - the wire format byte by byte: what is read, what is rejected, and that written fields can be read. */
 #include "kube/client/proto.h"
 
 #include <setjmp.h>
@@ -86,7 +86,7 @@ static void malformed(void **state)
     assert_true(proto_valid(proto_reader(NULL, 0)));
 }
 
-/* What is of another wire type than is asked for is empty, not a wild pointer. */
+/* A field of another wire type than requested reads as empty. */
 static void other_types_are_empty(void **state)
 {
     struct proto_reader r = proto_reader("\x08\x7f\x12\x01x", 5), sub;
@@ -101,7 +101,7 @@ static void other_types_are_empty(void **state)
     assert_false(proto_bool(&f));
 }
 
-/* Lengths on both sides of where they take another byte. */
+/* Lengths on both sides of the limits where they take another byte. */
 static void nested_lengths(void **state)
 {
     static const size_t lens[] = {0, 1, 124, 125, 126, 127, 128, 129, 16380, 16383, 16384, 70000};
@@ -152,7 +152,7 @@ static void objects(void **state)
     assert_true(proto_meta_read(o.raw, &m));
     assert_true(proto_is(m.name, "web-0") && proto_is(m.namespace, "shop") && proto_is(m.uid, "u-1"));
     assert_true(proto_is(m.version, "42"));
-    /* Cut anywhere it is refused or shorter, and never read beyond. */
+    /* Truncated anywhere, the message is rejected or shorter, and never read beyond its end. */
     for (size_t len = 0; len < s.len; len++) {
         CLEANUP(mem) char *cut = mem_alloc(len ? len : 1);
         memcpy(cut, s.at, len);

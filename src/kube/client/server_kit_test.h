@@ -1,7 +1,7 @@
-/* server_kit_test.h - something that plays the API server on the loop of the test, and a kube_api that asks it.
+/* server_kit_test.h - a fake API server on the loop of the test, and a kube_api connected to it.
  *
- * Include <cmocka.h> and what it needs before this. Requests wait in `asked` until the test answers them, in the order
- * of their arrival.
+ * Include <cmocka.h> and what it needs before this. Requests are queued in `asked` until the test answers them, in
+ * order of arrival.
  */
 #pragma once
 
@@ -11,13 +11,13 @@
 #include "net/kit_test.h"
 
 struct fake {
-    struct kit kit; /* first: handlers are given its address */
+    struct kit kit; /* first member: handlers get its address */
     struct kube_config config;
     struct kube_api *api;
     VEC(struct http_exchange *) asked;
     size_t connections_max;
     int64_t again_ns;
-    unsigned ended; /* streams that the client has left */
+    unsigned ended; /* number of streams that the client has closed */
 };
 
 static inline void fake_keep(void *ctx, struct http_exchange *x)
@@ -50,7 +50,7 @@ static inline void fake_cleanup(struct fake *f)
     vec_done(&f->asked);
 }
 
-/* The next request that was not answered yet. */
+/* Returns the next unanswered request. */
 static inline struct http_exchange *fake_next(struct fake *f)
 {
     KIT_UNTIL(&f->kit, f->asked.len > 0);

@@ -1,4 +1,4 @@
-/* status.c - one table of what HTTP statuses mean here. */
+/* status.c - one table of the meanings of HTTP statuses. */
 #include "kube/client/status.h"
 
 #include <errno.h>

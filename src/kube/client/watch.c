@@ -1,4 +1,4 @@
-/* watch.c - load, follow, pause: a machine of few states around one request at a time. */
+/* watch.c - list, follow, pause: a small state machine around one request at a time. */
 #include "kube/client/watch.h"
 
 #include <assert.h>
@@ -14,18 +14,19 @@
 
 enum {
     PAGE_LEN = 500,
-    PAUSES_MAX = 10,  /* the longest pause, in first pauses */
-    STREAM_S = 300,   /* after that, and up to twice as long, the server ends a stream */
-    REFUSALS_MAX = 3, /* of going on from a version, by a server that answers: then everything is read anew */
-    DENIALS_MAX = 3,  /* of what was there before: a server that has just begun knows of no roles yet */
+    PAUSES_MAX = 10,  /* longest pause as a multiple of the first */
+    STREAM_S = 300,   /* the server ends a stream after this to twice this time */
+    REFUSALS_MAX = 3, /* failed resumptions from a version before everything is listed anew */
+    /* denials before an available resource counts as denied: a starting server has no RBAC roles yet */
+    DENIALS_MAX = 3,
 };
 #define PAUSE_NS INT64_C(500000000)
 #define REFUSED_NS INT64_C(60000000000)
 
 enum state {
     PAUSING,
-    LOADING,   /* a stream that sends what is there first */
-    LISTING,   /* a page is asked for */
+    LOADING,   /* a stream that sends the initial state */
+    LISTING,   /* a page was requested */
     FOLLOWING, /* a stream from `version` on */
 };
 
@@ -34,16 +35,16 @@ struct kube_watch {
     char *path, *query;
     enum state state;
     bool synced;
-    bool pages;       /* the other way was refused */
-    bool refused;     /* all of it is, and that was told */
-    bool was_there;   /* it could be read before */
-    uint64_t version; /* of the last event or list; 0: everything is to be read anew */
-    uint32_t round;   /* of reading everything */
-    char next[1024];  /* of a list: where it goes on */
+    bool pages;       /* a streamed list was rejected; uses pages */
+    bool refused;     /* access is denied, and that was reported */
+    bool was_there;   /* the resource was available before */
+    uint64_t version; /* of the last event or list; 0: list everything anew */
+    uint32_t round;   /* number of the present full listing */
+    char next[1024];  /* continue token of a list */
     unsigned failures, refusals, denials;
-    bool spoke; /* something came in this stream */
+    bool spoke; /* this stream has sent data */
     struct seen seen;
-    struct str in; /* a frame that is not complete */
+    struct str in; /* an incomplete frame */
     struct kube_call *call;
     struct loop_source *timer;
     struct kube_watch_stats stats;
@@ -52,7 +53,7 @@ struct kube_watch {
 
 static void step(struct kube_watch *w);
 
-/* ---- what the consumer is told --------------------------------------------------------------------------------------- */
+/* ---- reports to the consumer ------------------------------------------------------------------------------------ */
 
 static void tell_drop(struct kube_watch *w, struct seen_object *o)
 {
@@ -102,7 +103,7 @@ static void synced(struct kube_watch *w)
     w->config.synced(w->config.ctx);
 }
 
-/* All of a reading has come: what it did not find is gone. */
+/* Ends a full listing: objects that were not in it are dropped. */
 static void loaded(struct kube_watch *w, uint64_t version)
 {
     for (size_t i = w->seen.objects.len; i-- > 0;)
@@ -124,7 +125,7 @@ static void trouble(struct kube_watch *w, const char *text)
     w->config.trouble(w->config.ctx, said.at);
 }
 
-/* ---- between two tries ----------------------------------------------------------------------------------------------- */
+/* ---- between tries ---------------------------------------------------------------------------------------------- */
 
 static void call_end(struct kube_watch *w)
 {
@@ -152,7 +153,7 @@ static void on_pause_over(void *ctx)
     step(ctx);
 }
 
-/* Not to be had, and the consumer can do without it? Then it is so for a while. */
+/* Handles the denial of an optional resource: pauses and reports it. False: not such a case. */
 static bool do_without(struct kube_watch *w, const struct kube_answer *a)
 {
     if (!w->config.refused || (a->status != 403 && a->status != 404))
@@ -171,7 +172,7 @@ static bool do_without(struct kube_watch *w, const struct kube_answer *a)
     return true;
 }
 
-/* Everything anew, at once: the server has forgotten our version. */
+/* Lists everything anew at once, because the server no longer knows our version. */
 static void relist(struct kube_watch *w)
 {
     call_end(w);
@@ -196,7 +197,7 @@ static void on_error(struct kube_watch *w, const struct watch_event *e)
     pause_then_step(w);
 }
 
-/* False: the stream is over, and the next one may be on its way. */
+/* Processes one frame. False: the stream is over, and another may have begun. */
 static bool take_frame(struct kube_watch *w, const char *at, size_t len)
 {
     struct watch_room room = {0};
@@ -209,7 +210,7 @@ static bool take_frame(struct kube_watch *w, const char *at, size_t len)
         return true;
     }
     w->stats.last_ns = loop_now_ns(w->config.loop);
-    if (rc < 0) { /* what was lost with it cannot be known */
+    if (rc < 0) { /* unknown what was lost with it */
         trouble(w, err.text);
         w->version = 0;
         w->stats.relists++;
@@ -223,7 +224,7 @@ static bool take_frame(struct kube_watch *w, const char *at, size_t len)
         if (w->state == LOADING && e.complete) {
             loaded(w, e.object.version);
             w->state = FOLLOWING;
-        } else if (w->state == LOADING) { /* a server so old that it does not know what it was asked for */
+        } else if (w->state == LOADING) { /* an old server that ignores sendInitialEvents */
             w->pages = true;
             relist(w);
             goes_on = false;
@@ -241,7 +242,7 @@ static bool take_frame(struct kube_watch *w, const char *at, size_t len)
     return goes_on;
 }
 
-/* Takes the frames that are complete; how much they took, or -1 when the stream is over. */
+/* Processes the complete frames; returns their length, or -1 if the stream is over. */
 static int64_t take_frames(struct kube_watch *w, const char *p, size_t len)
 {
     size_t taken = 0;
@@ -268,7 +269,7 @@ static void on_piece(void *ctx, const char *at, size_t len)
     struct kube_watch *w = ctx;
     struct str held = {0};
     w->spoke = true;
-    if (w->in.len) { /* while it is being read, nothing else may hold it: the stream may end, and `in` with it */
+    if (w->in.len) { /* owned here while it is parsed: the end of the stream frees `in` */
         held = w->in;
         w->in = (struct str){0};
         str_add_bytes(&held, at, len);
@@ -289,7 +290,7 @@ static void on_stream_end(void *ctx, const struct kube_answer *a)
     if (a->code == 0) {
         w->stats.lost += w->state == LOADING;
         if (w->state == FOLLOWING && w->spoke)
-            step(w); /* slow readers and long streams are ended like this */
+            step(w); /* the normal end of long streams and slow readers */
         else
             pause_then_step(w);
         return;
@@ -329,7 +330,7 @@ static void on_page(void *ctx, const struct kube_answer *a)
         return;
     if (rc < 0) {
         trouble(w, a->code ? a->text : err.text);
-        w->next[0] = '\0'; /* from its beginning, in a round of its own */
+        w->next[0] = '\0'; /* from the start, as a new listing */
         pause_then_step(w);
         return;
     }

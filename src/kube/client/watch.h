@@ -1,13 +1,17 @@
-/* watch.h - one resource of the API server, listed and watched: what is put and what is dropped, without a gap and without an end.
+/* watch.h - list-and-watch of one resource of the API server: reports objects that are put and dropped, without gaps,
+ * indefinitely.
  *
- * The initial state comes as a watch that sends it first (sendInitialEvents), or as a list in pages where that is refused. From then on
- * the stream is followed; one that ends is begun again from the last version seen, and when the server no longer knows that version
- * (410), everything is read anew. The consumer is told differences only: what has the version it had is not put again,
- * what is not there any more is dropped, and what was deleted and made again under its name is dropped before it is put.
+ * The initial state comes as a watch that sends it first (sendInitialEvents), or as a paged list if that is rejected.
+ * Then the stream is followed. A stream that ends is resumed from the last version seen; if the server no longer knows
+ * that version (410), everything is listed anew. The consumer gets differences only: an object with its known version
+ * is not put again, one that no longer exists is dropped, and one that was deleted and created again under the same
+ * name is dropped before it is put.
  *
- * Until `synced` the view is half loaded and nobody may decide by it. Afterwards it is always one that the server had, however old.
+ * Until `synced` the view is incomplete and must not be used for decisions. Afterwards it always equals a state that
+ * the server had, possibly an old one.
  *
- * Kept per object: key, uid and version, some 130 bytes (kube/client/known_objects.h). Objects themselves are the consumer's.
+ * Kept per object: key, uid and version, about 130 bytes (kube/client/known_objects.h). The consumer keeps the objects
+ * themselves.
  */
 #pragma once
 
@@ -22,49 +26,49 @@
 
 struct kube_watch;
 
-/* An object as it came; all of it lives for the call only. */
+/* An object as received; valid during the call only. */
 struct kube_object {
-    const char *namespace, *name; /* "" for an object that is in none; never NULL */
+    const char *namespace, *name; /* "" for a cluster-scoped object; never NULL */
     const char *uid;
-    uint64_t version; /* its resourceVersion */
-    struct proto_reader
-        raw;            /* KUBE_PROTOBUF: the object without envelope; empty in a drop that was found by a relist */
-    const json_t *json; /* KUBE_JSON: the same as a tree; NULL otherwise */
+    uint64_t version;        /* its resourceVersion */
+    struct proto_reader raw; /* KUBE_PROTOBUF: the object without envelope; empty in a drop found by a new listing */
+    const json_t *json;      /* KUBE_JSON: the parsed object; otherwise NULL */
 };
 
 struct kube_watch_config {
-    struct kube_api *api; /* outlives it */
+    struct kube_api *api; /* must outlive the watch */
     struct loop *loop;
     const char *path;        /* "/api/v1/pods" */
-    const char *query;       /* selectors, encoded: "fieldSelector=spec.nodeName%3D"; NULL: all there is */
+    const char *query;       /* encoded selectors: "fieldSelector=spec.nodeName%3D"; NULL: all objects */
     enum kube_format format; /* KUBE_JSON for custom resources */
-    /* Whoever is called may not free the watch. */
-    void (*put)(void *ctx, const struct kube_object *o); /* new, or changed */
+    /* Callbacks must not free the watch. */
+    void (*put)(void *ctx, const struct kube_object *o); /* added or changed */
     void (*drop)(void *ctx, const struct kube_object *o);
-    void (*synced)(void *ctx);                    /* once, when all is there */
-    void (*trouble)(void *ctx, const char *text); /* for the log: it goes on by itself. NULL: nobody listens */
-    /* Not NULL: the consumer can do without. Told when the server does not let us read it (403) or does not have it (404): once, until it does. What is
-     * known stays as it is, at first that there is nothing, and counts as synced; it is asked for again after refused_ns. */
+    void (*synced)(void *ctx);                    /* called once, when the initial state is complete */
+    void (*trouble)(void *ctx, const char *text); /* messages for the log; the watch retries by itself. NULL: none */
+    /* Not NULL: the resource is optional. Called when the server denies (403) or lacks it (404), once until it is
+     * available again. The known objects, at first none, stay and count as synced; the watch retries after
+     * refused_ns. */
     void (*refused)(void *ctx, int status, const char *text);
     int64_t refused_ns; /* 0: a minute */
     void *ctx;
-    bool pages;       /* lists in pages at once, without trying the other way */
+    bool pages;       /* uses paged lists at once, without trying a streamed list */
     size_t page_len;  /* 0: 500 */
-    int64_t pause_ns; /* before a second try; doubles up to 10 times that, with some luck mixed in; 0: 0.5 s */
+    int64_t pause_ns; /* pause before a retry; doubles up to 10 times that, with random jitter; 0: 0.5 s */
 };
 
-/* Begins at once; texts are copied. */
+/* Starts at once; texts are copied. */
 struct kube_watch *kube_watch_new(const struct kube_watch_config *config);
-void kube_watch_free(struct kube_watch *w); /* NULL is fine */
+void kube_watch_free(struct kube_watch *w); /* accepts NULL */
 
 bool kube_watch_synced(const struct kube_watch *w);
-/* Is it being followed now, or is it between two tries? */
+/* Reports whether a stream is being followed now, rather than a retry pending. */
 bool kube_watch_follows(const struct kube_watch *w);
-size_t kube_watch_len(const struct kube_watch *w); /* objects */
+size_t kube_watch_len(const struct kube_watch *w); /* number of objects */
 
 struct kube_watch_stats {
-    uint64_t puts, drops, bookmarks, streams, lists; /* told; told; seen; begun; pages asked for */
-    uint64_t relists, lost;                          /* everything read anew; streams that broke */
-    int64_t last_ns;                                 /* when something last came, by the loop's clock */
+    uint64_t puts, drops, bookmarks, streams, lists; /* reported; reported; seen; begun; pages requested */
+    uint64_t relists, lost;                          /* full listings after the first; streams that broke */
+    int64_t last_ns;                                 /* when data last arrived, in the loop's clock */
 };
 struct kube_watch_stats kube_watch_stats(const struct kube_watch *w);

@@ -1,4 +1,4 @@
-/* watch_event.c - metav1.WatchEvent and lists, in protobuf and in JSON. */
+/* watch_event.c - parses metav1.WatchEvent and lists, in protobuf and in JSON. */
 #include "kube/client/watch_event.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ struct names {
     struct proto_text namespace, name, uid, version;
 };
 
-/* Copies the names with their NULs, so that they can be handed on. */
+/* Copies the names with their NULs, so that they outlive the frame. */
 static int object_of(const struct names *n, char *room, struct kube_object *o, struct berth_err *err)
 {
     const struct proto_text *const texts[] = {&n->namespace, &n->name, &n->uid};

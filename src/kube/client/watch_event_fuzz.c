@@ -1,6 +1,5 @@
-/* watch_event_fuzz.c - any bytes as frames, events, lists and errors of the API server: refused in words, or names that are text.
- *
- * The first byte says how the rest is read.
+/* watch_event_fuzz.c - arbitrary bytes as frames, events, lists and errors: rejected with a message, or names are valid
+ * text. The first byte selects the format and the parser.
  */
 #include "kube/client/watch_event.h"
 

@@ -1,4 +1,6 @@
-/* watch_test.c - a server that plays everything a watch may meet: ends, gaps, garbage, halves of frames; in both formats. */
+/* watch_test.c - a fake server that produces everything a watch may meet: ends, gaps, garbage, partial frames; in both
+ * formats.
+ */
 #include "kube/client/watch.h"
 
 #include <errno.h>
@@ -15,7 +17,7 @@ struct stage {
     struct fake f;
     enum kube_format format;
     struct kube_watch *w;
-    struct http_exchange *stream; /* that the test speaks in */
+    struct http_exchange *stream; /* stream that the test writes to */
     struct str heard; /* "+a@3" put, "-a" dropped with its object, "~a" dropped without, "synced", "refused" */
     unsigned troubles;
 };
@@ -92,7 +94,7 @@ static void stage_cleanup(struct stage *s)
     str_done(&s->heard);
 }
 
-/* ---- what the server says --------------------------------------------------------------------------------------------- */
+/* ---- server output ---------------------------------------------------------------------------------------------- */
 
 static void add_object(struct str *to, const char *name, const char *uid, unsigned version)
 {
@@ -124,8 +126,8 @@ static void add_status(struct str *to, unsigned code)
     proto_add_int(to, 6, code);
 }
 
-/* "ADDED", "MODIFIED", "DELETED"; "BOOKMARK" with a version, and "COMPLETE", which is one that ends the initial state; "ERROR",
- * whose version is the code. */
+/* "ADDED", "MODIFIED", "DELETED"; "BOOKMARK" with a version; "COMPLETE", a bookmark that ends the initial state;
+ * "ERROR", whose version is the code. */
 static void add_event(struct str *to, const struct stage *s, const char *type, const char *name, const char *uid,
                       unsigned version)
 {
@@ -164,7 +166,7 @@ static void say(struct stage *s, const char *type, const char *name, const char 
     assert_true(http_stream_send(s->stream, bytes.at, bytes.len));
 }
 
-/* The next request is a watch: from this version, or of the initial state when it is 0. */
+/* Expects a watch as the next request: from this version, or with the initial state if it is 0. */
 static void expect_watch(struct stage *s, unsigned version)
 {
     struct http_exchange *x = s->stream = fake_next(&s->f);
@@ -189,7 +191,7 @@ static void begin_watch(struct stage *s, unsigned version)
     fake_stream(&s->f, s->stream);
 }
 
-/* All that was heard since the last time. */
+/* Expects these reports since the last call. */
 static void hears(struct stage *s, const char *want)
 {
     KIT_UNTIL(&s->f.kit, s->heard.len >= strlen(want));
@@ -197,7 +199,7 @@ static void hears(struct stage *s, const char *want)
     str_clear(&s->heard);
 }
 
-/* Loaded with a, b and c, of versions 1 to 3; the view is of version 10. */
+/* Loads a, b and c with versions 1 to 3; the version of the view is 10. */
 static void load(struct stage *s)
 {
     begin_watch(s, 0);
@@ -220,14 +222,14 @@ static void follows(struct stage *s)
     say(s, "ADDED", "d", "ud", 12);
     say(s, "DELETED", "a", "ua", 13);
     say(s, "DELETED", "nobody", "un", 14);
-    say(s, "SOMETHING", "x", "ux", 15); /* of a newer server: passed over */
+    say(s, "SOMETHING", "x", "ux", 15); /* an event type of a newer server is skipped */
     say(s, "MODIFIED", "c", "uc", 16);
     hears(s, "+b@11 +d@12 -a +c@16 ");
     assert_int_equal(kube_watch_len(s->w), 3);
     assert_int_equal(s->troubles, 0);
 }
 
-/* A clean end: it goes on where it was, at once; a bookmark counts, too. */
+/* After a clean end the watch resumes at once; a bookmark counts too. */
 static void resumes(struct stage *s)
 {
     load(s);
@@ -239,7 +241,7 @@ static void resumes(struct stage *s)
     KIT_UNTIL(&s->f.kit, kube_watch_stats(s->w).bookmarks == 2);
     http_stream_end(s->stream);
     begin_watch(s, 50);
-    http_stream_end(s->stream); /* nothing came: there is a pause, and then the same again */
+    http_stream_end(s->stream); /* without data there is a pause, then the same request */
     begin_watch(s, 50);
     say(s, "ADDED", "d", "ud", 51);
     hears(s, "+d@51 ");
@@ -259,7 +261,7 @@ static void in_halves(struct stage *s)
         kit_round(&s->f.kit);
     }
     hears(s, "+d@11 +a@12 -d ");
-    /* Half a frame and the end: it was not said. */
+    /* Half a frame before the end is ignored. */
     str_clear(&bytes);
     add_event(&bytes, s, "ADDED", "e", "ue", 14);
     assert_true(http_stream_send(s->stream, bytes.at, bytes.len / 2));
@@ -269,25 +271,25 @@ static void in_halves(struct stage *s)
     hears(s, "+f@15 ");
 }
 
-/* The server has forgotten: only differences are told, and of what is gone only that it is. */
+/* The server has forgotten the version: after the new listing only differences are reported. */
 static void relists(struct stage *s)
 {
     load(s);
     say(s, "ERROR", "", "", 410);
     begin_watch(s, 0);
     assert_int_equal(s->troubles, 1);
-    say(s, "ADDED", "a", "ua", 1);  /* as it was */
+    say(s, "ADDED", "a", "ua", 1);  /* unchanged */
     say(s, "ADDED", "b", "ub", 20); /* changed */
     say(s, "ADDED", "d", "ud", 21); /* new */
     say(s, "COMPLETE", "", "", 30);
     hears(s, "+b@20 +d@21 ~c ");
     say(s, "MODIFIED", "a", "ua", 31);
-    hears(s, "+a@31 "); /* `synced` was told once */
+    hears(s, "+a@31 "); /* `synced` is called once */
     assert_int_equal(kube_watch_stats(s->w).relists, 1);
 
     http_stream_end(s->stream);
     expect_watch(s, 31);
-    fake_answer(s->stream, 410, "{\"reason\":\"Expired\"}"); /* as an answer, instead of in the stream */
+    fake_answer(s->stream, 410, "{\"reason\":\"Expired\"}"); /* as an answer instead of an event in the stream */
     begin_watch(s, 0);
     say(s, "COMPLETE", "", "", 40);
     hears(s, "~d ~b ~a ");
@@ -304,12 +306,12 @@ static void made_again(struct stage *s)
     say(s, "ADDED", "c", "uc", 3);
     say(s, "COMPLETE", "", "", 30);
     hears(s, "~a +a@20 ");
-    say(s, "DELETED", "a", "ua", 31); /* of the former one: too late to matter */
+    say(s, "DELETED", "a", "ua", 31); /* of the previous stream: ignored */
     say(s, "MODIFIED", "b", "ub", 32);
     hears(s, "+b@32 ");
 }
 
-/* The initial state breaks off: nobody is told that it is complete, and what was heard is not told twice. */
+/* The initial state breaks off: `synced` is not called, and objects are not reported twice. */
 static void half_loaded(struct stage *s)
 {
     begin_watch(s, 0);
@@ -341,7 +343,7 @@ static void garbage(struct stage *s)
             assert_true(http_stream_send(s->stream, no_event, sizeof no_event - 1));
         else
             say(s, "ADDED", "", "", 1);
-        begin_watch(s, 0); /* who knows what was lost with it */
+        begin_watch(s, 0); /* unknown what was lost with it */
         assert_int_equal(s->troubles, i + 1);
         say(s, "ADDED", "a", "ua", 1);
         say(s, "ADDED", "b", "ub", 2);
@@ -353,7 +355,7 @@ static void garbage(struct stage *s)
     hears(s, "+d@11 ");
 }
 
-/* Answers, but does not let us go on from our version: after some tries all is read anew. */
+/* The server answers but rejects our version: after some tries everything is listed anew. */
 static void refuses_to_go_on(struct stage *s)
 {
     load(s);
@@ -426,15 +428,14 @@ static void in_pages(struct stage *s)
     hears(s, "+c@1 synced ");
     begin_watch(s, 10);
     say(s, "ERROR", "", "", 410);
-    page(s, NULL, "ab", "x"); /* it remembers which way was refused */
-    fake_answer(fake_next(&s->f), 410,
-                "{\"reason\":\"Expired\"}"); /* the rest of the list is gone: from its beginning */
+    page(s, NULL, "ab", "x"); /* the watch remembers that streamed lists are rejected */
+    fake_answer(fake_next(&s->f), 410, "{\"reason\":\"Expired\"}"); /* the continue token has expired: from the start */
     page(s, NULL, "bd", "");
     hears(s, "+d@1 ~c ~a ");
     begin_watch(s, 10);
 }
 
-/* A server that does not know what it was asked for sends a usual bookmark. */
+/* An old server that ignores sendInitialEvents sends an ordinary bookmark. */
 static void an_old_server(struct stage *s)
 {
     begin_watch(s, 0);
@@ -473,7 +474,7 @@ static void in_both_formats(void **state)
 
 #define FORBIDDEN "{\"reason\":\"Forbidden\",\"message\":\"cannot list\"}"
 
-/* What can be done without is known to be nothing, told once, and looked for again. */
+/* An optional resource that is denied counts as empty, is reported once, and is retried. */
 static void an_older_role(void **state)
 {
     (void)state;
@@ -497,19 +498,19 @@ static void an_older_role(void **state)
             hears(&s, "+a@1 ");
         }
         http_stream_end(s.stream);
-        for (unsigned k = 0; k < 3; k++) { /* it may be a server that has just begun */
+        for (unsigned k = 0; k < 3; k++) { /* a server that is starting may deny access */
             fake_answer(fake_next(&s.f), 403, FORBIDDEN);
             KIT_UNTIL(&s.f.kit, s.troubles == k + 1);
         }
         assert_string_equal(str_text(&s.heard), "");
-        fake_answer(fake_next(&s.f), 403, FORBIDDEN); /* taken away again: what is known stays */
+        fake_answer(fake_next(&s.f), 403, FORBIDDEN); /* denied later: known objects stay */
         hears(&s, "refused ");
         assert_int_equal(kube_watch_len(s.w), 1);
         assert_int_equal(s.troubles, 3);
     }
 }
 
-/* What is needed is waited for, and each refusal is trouble. */
+/* A required resource is retried, and each denial is reported as trouble. */
 static void a_role_that_is_needed(void **state)
 {
     (void)state;
@@ -524,7 +525,7 @@ static void a_role_that_is_needed(void **state)
     }
 }
 
-/* What can be done without is not given up for other reasons. */
+/* An optional resource is not given up for other errors. */
 static void an_answer_that_is_no_refusal(void **state)
 {
     static const int statuses[] = {401, 500, 503};
@@ -538,7 +539,7 @@ static void an_answer_that_is_no_refusal(void **state)
     }
 }
 
-/* Nobody is there at first; the watch waits and comes through. */
+/* A watch may be freed in any of its states. */
 static void freed_in_any_state(void **state)
 {
     (void)state;

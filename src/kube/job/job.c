@@ -1,4 +1,4 @@
-/* job.c - the spec of a Job by a table of its keys, then what its keys say together. */
+/* job.c - parses the spec of a Job by a table of its keys, then checks the keys against each other. */
 #include "kube/job/job.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static const struct key role_rows[] = {
 static KEY_TABLE(role_keys, "role", role_rows);
 static const struct kube_job_role role_initial = {.name = "task", .tasks = 1};
 
-/* A part of a DNS name. */
+/* Reports whether the text is a valid DNS label. */
 static bool is_label(const char *text, size_t max)
 {
     size_t len = strlen(text);
@@ -54,7 +54,7 @@ static bool is_label(const char *text, size_t max)
     return len > 0 && len <= max;
 }
 
-/* What would stand against our placing and counting its pods. */
+/* Rejects templates whose pods Berth could not place or count. */
 static int template_check(struct reader *r, const struct kube_job_role *role)
 {
     const json_t *spec = json_object_get(role->template, "spec");
@@ -120,7 +120,7 @@ static const struct key job_rows[] = {
 #undef AT
 static KEY_TABLE(job_keys, "spec", job_rows);
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------------- */
+/* ---- the whole object ------------------------------------------------------------------------------------------- */
 
 static const char *text_at(const json_t *object, const char *key)
 {
@@ -154,7 +154,7 @@ bool kube_job_names_meet(uint32_t tasks, const char *task, uint32_t retries, uin
     int64_t number;
     if (strspn(task, "0123456789") != strlen(task) || (task[0] == '0' && task[1]) || !str_parse_i64(task, &number))
         return false;
-    /* The second attempt is the first that has its number in the name, which is that of a third task. */
+    /* Attempt 2 is the first with its number in the name; that name is the one of the task with index 2. */
     return number < others && retries >= 1 && tasks > 2;
 }
 

@@ -1,4 +1,4 @@
-/* job_act.c - what is done for jobs: trials of pods, what plans say of tasks, the status. */
+/* job_act.c - actions for jobs: dry runs of pods, plan actions on tasks, status writes. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -7,22 +7,22 @@
 #include "kube/job/job_parts.h"
 #include "wire/text/moment.h"
 
-enum { UNDER_WAY_MAX = 128 };           /* pods that are being made at a time */
-#define TELL_NS (SECOND_NS / 2)         /* between two writings of one status */
-#define WAITS_AGAIN_NS (10 * SECOND_NS) /* when the reasons have changed */
+enum { UNDER_WAY_MAX = 128 };           /* pods being created at a time */
+#define TELL_NS (SECOND_NS / 2)         /* between two writes of one status */
+#define WAITS_AGAIN_NS (10 * SECOND_NS) /* minimum interval when the reasons for waiting change */
 
-/* The job that an answer is about; NULL: it is gone. */
+/* Returns the job that an answer is about; NULL: it is gone. */
 static struct live_job *job_answered(struct kube_jobs *k, const struct kube_job_answer *answer)
 {
     struct live_job *j = job_by_uid(k, answer->job.uid);
     return j && j->there ? j : NULL;
 }
 
-/* ---- trials: what would the API server make of a pod of each role? --------------------------------------------------------- */
+/* ---- dry runs of the pods of each role -------------------------------------------------------------------------- */
 
-enum { TICKET_ROLES = 64 }; /* more than a job has; the rest of a ticket is the generation */
+enum { TICKET_ROLES = 64 }; /* more than the roles of a job; the rest of a ticket is the generation */
 
-/* All roles at once: a gang is told as a whole. */
+/* Puts all roles at once, so that a gang is complete. */
 static void roles_put(struct live_job *j)
 {
     for (size_t i = 0; i < j->roles.len; i++) {
@@ -39,7 +39,7 @@ static void roles_put(struct live_job *j)
         mem_free(role->pod);
         role->pod = NULL;
     }
-    job_roles_changed(j); /* now that all of them are there */
+    job_roles_changed(j); /* again, because the claims of a role depend on all roles */
 }
 
 static void trials_over(struct live_job *j)
@@ -99,7 +99,7 @@ void job_try(struct live_job *j)
     }
 }
 
-/* ---- a name for its pods ------------------------------------------------------------------------------------------------------ */
+/* ---- the Service ------------------------------------------------------------------------------------------------ */
 
 static void on_served(void *ctx, const struct kube_job_answer *answer)
 {
@@ -125,7 +125,7 @@ void job_serve(struct live_job *j)
 
 /* ---- pods ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Sets of instances, whose ids are given one after another. */
+/* Sets of instances; instance ids are consecutive numbers. */
 static bool number_same(const void *ctx, uint32_t value, const void *instance)
 {
     (void)ctx;
@@ -186,7 +186,7 @@ void job_make_failed(struct kube_jobs *k, const struct project_pod *pod, const c
     job_event(j, true, "FailedCreate", "Creating", k->text.at);
     int64_t now_ns = kube_wall_ns();
     if (j->pause_ns > now_ns)
-        return; /* of many that fail at once one counts */
+        return; /* of many concurrent failures one counts */
     j->pause_ns = now_ns + kube_pause_ns(j->roles.at[r].failures++);
     job_roles_changed(j);
 }
@@ -210,7 +210,7 @@ static void made(struct kube_jobs *k, const struct kube_job_answer *answer)
             job_pod_delete(k, &answer->job, answer->name, answer->uid, instance);
         vec_push(&k->made, ((struct made_pod){instance, kube_wall_ns()}));
         jobs_due(k, kube_wall_ns() + JOB_UNSEEN_NS);
-        return; /* counts as assumed until the watch shows it */
+        return; /* the pod stays assumed until the watch shows it */
     }
     if (!there)
         return;
@@ -259,7 +259,7 @@ static void send(struct kube_jobs *k, uint64_t instance)
     json_decref(body);
 }
 
-/* A pod is written down when its turn has come: a queue of these would be large. */
+/* A pod's JSON is built only when it is sent: a queue of these documents would be large. */
 static void queue_pump(struct kube_jobs *k)
 {
     uint64_t instance;
@@ -274,7 +274,7 @@ void job_make(struct kube_jobs *k, uint64_t instance)
     queue_pump(k);
 }
 
-/* ---- what a plan says ------------------------------------------------------------------------------------------------------------ */
+/* ---- plan actions ----------------------------------------------------------------------------------------------- */
 
 static void place(struct live_job *j, uint32_t r, const struct berth_action *a)
 {
@@ -303,7 +303,8 @@ static void promote(struct kube_jobs *k, uint64_t instance)
         job_begin(k, instance);
 }
 
-/* May it be stopped for this? That nobody knows its role may only mean that the API server has not yet said what its pods look like. */
+/* Reports whether the pod may be stopped for this cause. A pod without a known role may only mean that the dry run of
+ * its job was not answered yet. */
 static bool is_to_stop(struct kube_jobs *k, const struct project_pod *pod, enum berth_cause cause)
 {
     struct live_job *j = job_by_uid(k, pod->owner);
@@ -315,7 +316,7 @@ static bool is_to_stop(struct kube_jobs *k, const struct project_pod *pod, enum 
     return j->over || j->leaves || (j->known && (!job_of_role(k, pod->role, &r) || j->roles.at[r].shaped));
 }
 
-/* There is no pod of it yet, as far as is known. */
+/* Stops a task whose pod does not exist as far as is known. */
 static void stop_unseen(struct kube_jobs *k, uint64_t instance)
 {
     if (set_has(&k->making, instance)) {
@@ -325,11 +326,11 @@ static void stop_unseen(struct kube_jobs *k, uint64_t instance)
     }
     for (size_t i = 0; i < k->made.len; i++)
         if (k->made.at[i].instance == instance)
-            return; /* once it is seen, another plan stops it */
+            return; /* after the watch shows it, another plan stops it */
     project_give_back(k->c.project, instance, 0);
 }
 
-/* False: it is to give way as any pod does. */
+/* False: the pod is to be preempted like any pod. */
 static bool stop(struct kube_jobs *k, const struct project_pod *pod, const struct berth_action *a)
 {
     uint32_t r;
@@ -344,7 +345,7 @@ static bool stop(struct kube_jobs *k, const struct project_pod *pod, const struc
     if (a->cause == BERTH_CAUSE_EXPIRED && j) {
         str_clear(&k->text);
         str_addf(&k->text, "pod %s ran for longer than the time limit", pod->name);
-        job_ends(j, JOB_FAILED, "DeadlineExceeded", k->text.at); /* which ends all of it, once it is written */
+        job_ends(j, JOB_FAILED, "DeadlineExceeded", k->text.at); /* ends the whole job after the status is written */
         return true;
     }
     if (a->cause == BERTH_CAUSE_PREEMPTED) {
@@ -411,7 +412,7 @@ static void on_told(void *ctx, const struct kube_job_answer *answer)
     if (answer->fate == KUBE_FAILED) {
         log_write(j->k->c.log, kube_wall_ns(), LEVEL_WARN, "status.failed", LOG_TEXT("job", j->key),
                   LOG_TEXT("text", answer->text));
-        json_decref(j->status); /* whatever it is now */
+        json_decref(j->status); /* its present content is unknown */
         j->status = NULL;
         j->tell_ns = kube_wall_ns() + 5 * SECOND_NS;
         job_due(j, j->tell_ns);
@@ -420,7 +421,7 @@ static void on_told(void *ctx, const struct kube_job_answer *answer)
         if (j->end != JOB_GOES_ON && !j->over &&
             (job_condition(j->status, "Complete") || job_condition(j->status, "Failed"))) {
             j->over = true;
-            job_roles_drop(j); /* what still runs of it is stopped by the next plan */
+            job_roles_drop(j); /* its running pods are stopped by the next plan */
         }
     }
     job_dirty(j);
@@ -436,7 +437,7 @@ void job_tell(struct live_job *j, int64_t now_ns)
         json_decref(status);
         return;
     }
-    bool urgent = j->end != JOB_GOES_ON && !j->over && j->status; /* unless the last one was refused */
+    bool urgent = j->end != JOB_GOES_ON && !j->over && j->status; /* unless the last write was rejected */
     if (now_ns < j->tell_ns && !urgent) {
         job_due(j, j->tell_ns);
         json_decref(status);

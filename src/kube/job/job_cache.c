@@ -1,10 +1,10 @@
-/* job_cache.c - jobs and their pods as they come, and what is known of them. */
+/* job_cache.c - jobs and their pods as the watches report them, and the state derived from them. */
 #include <string.h>
 
 #include "base/hash.h"
 #include "kube/job/job_parts.h"
 
-/* ---- finding ----------------------------------------------------------------------------------------------------------- */
+/* ---- lookup ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t text_hash(const char *text)
 {
@@ -37,7 +37,7 @@ struct live_job *job_of_role(struct kube_jobs *k, const char *role, uint32_t *re
 {
     const char *last = strrchr(role, ':');
     if (!last || last == strchr(role, ':'))
-        return NULL; /* "namespace:name" is a pod */
+        return NULL; /* "namespace:name" is a plain pod */
     CLEANUP(str) struct str key = {0};
     str_add_bytes(&key, role, (size_t)(last - role));
     struct live_job *j = job_find(k, key.at);
@@ -76,7 +76,7 @@ void job_event(const struct live_job *j, bool warning, const char *reason, const
                                                              .note = note});
 }
 
-/* ---- coming and going ---------------------------------------------------------------------------------------------------- */
+/* ---- entries ---------------------------------------------------------------------------------------------------- */
 
 void job_roles_changed(struct live_job *j)
 {
@@ -136,7 +136,7 @@ static struct live_job *job_new(struct kube_jobs *k, const char *uid)
     return j;
 }
 
-/* The place of a job in the vector has changed. */
+/* Updates the indices after a job has moved within the vector. */
 static void job_move(struct kube_jobs *k, uint32_t from, uint32_t to)
 {
     struct live_job *j = k->jobs.at[from];
@@ -224,7 +224,7 @@ static void pod_see(struct live_job *j, uint32_t i, const struct project_task *t
         map_add(&j->pods_by_name, text_hash(t->name), i);
     }
     struct seen_pod *pod = &j->pods.at[i];
-    if (pod->uid && strcmp(pod->uid, t->uid) != 0) { /* another of the same attempt: that one had been deleted */
+    if (pod->uid && strcmp(pod->uid, t->uid) != 0) { /* another pod of the same attempt: the previous one was deleted */
         pod->failed = false;
         job_claims_forget(pod);
     }
@@ -258,7 +258,7 @@ void kube_jobs_task(struct kube_jobs *k, const struct project_task *t)
 
 /* ---- objects ------------------------------------------------------------------------------------------------------------- */
 
-/* A task that ended well and whose pod may be gone. No pod has such a name. */
+/* Records a completed task whose pod may be gone, under a name that no pod can have. */
 static void ended_remember(void *ctx, const char *role, uint32_t ordinal)
 {
     struct live_job *j = ctx;
@@ -278,7 +278,7 @@ static void ended_remember(void *ctx, const char *role, uint32_t ordinal)
                                    .why = ""});
 }
 
-/* As the status says, which whoever led before has written. */
+/* Takes over restarts and completed tasks from the status that an earlier leader wrote. */
 static void status_take(struct live_job *j)
 {
     const json_t *restarts = json_object_get(j->status, "restarts");
@@ -289,7 +289,7 @@ static void status_take(struct live_job *j)
         job_indexes_each(indexes, ended_remember, j);
 }
 
-/* Whoever leads now may have written that it is over: what it came to cannot always be told from its pods. */
+/* Takes over the end that another leader wrote: it cannot always be derived from the pods. */
 static void end_take(struct live_job *j)
 {
     const char *reason = json_string_value(json_object_get(j->status, "reason"));
@@ -319,7 +319,7 @@ static void role_resize(struct job_role *role, uint32_t tasks)
     role->len = tasks;
 }
 
-/* Roles as the spec has them now; those of the same name keep what is known of them. */
+/* Updates the roles to the present spec; roles with the same name keep their state. */
 static void roles_follow(struct live_job *j)
 {
     VEC(struct job_role) roles = {0};
@@ -376,7 +376,7 @@ static void spec_take(struct live_job *j, const json_t *object)
 static struct live_job *job_meet(struct kube_jobs *k, const char *key, const char *uid)
 {
     struct live_job *j = job_find(k, key);
-    if (j && strcmp(j->uid, uid) != 0) { /* another of the same name */
+    if (j && strcmp(j->uid, uid) != 0) { /* a new job of the same name */
         job_remove(j);
         j = NULL;
     }
@@ -404,13 +404,13 @@ void kube_jobs_put(struct kube_jobs *k, const json_t *object)
     bool changed = is_new || j->generation != meta.generation;
     j->generation = meta.generation;
     j->leaves = meta.leaves;
-    if (!j->telling) { /* else what is being written counts */
+    if (!j->telling) { /* else the status being written counts */
         json_decref(j->status);
         j->status = json_incref(json_object_get(object, "status"));
     }
     if (changed)
         spec_take(j, object);
-    if (!j->known) { /* for what is told of it */
+    if (!j->known) { /* needed for the status write */
         j->spec = meta;
         json_decref(j->object);
         j->object = json_incref((json_t *)(uintptr_t)object);

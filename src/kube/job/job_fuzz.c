@@ -1,4 +1,6 @@
-/* job_fuzz.c - any object is read as a Job, or refused with words; of what is read pods can be made; any text is a list of indexes or ends. */
+/* job_fuzz.c - any object is parsed as a Job or rejected with a message; a parsed job yields pods; any text is parsed
+ * as a list of indexes up to its first error.
+ */
 #include <assert.h>
 #include <string.h>
 

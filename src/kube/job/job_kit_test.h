@@ -1,4 +1,4 @@
-/* job_kit_test.h - jobs and their projection against something that plays the API server; for tests. */
+/* job_kit_test.h - a fixture for tests: jobs and their cache against a fake API server. */
 #pragma once
 
 #include <setjmp.h>
@@ -20,12 +20,12 @@
 #define TEMPLATE "template: {spec: {containers: [{name: c, image: i}]}}"
 
 struct life {
-    struct fake f; /* first: handlers are given its address */
+    struct fake f; /* first member: handlers get its address */
     struct scene s;
     struct kube_jobs *k;
     struct log log;
     unsigned synced, changes;
-    int64_t ahead_ns; /* the clock of plans */
+    int64_t ahead_ns; /* offset of the clock of plans */
 };
 
 static inline const char *claim(void *ctx, const char *role, struct arena *arena, struct berth_workload *w)
@@ -56,7 +56,7 @@ static inline struct http_exchange *next(struct life *l, const char *method, con
     return x;
 }
 
-/* There are none, but they are watched. */
+/* Answers that the API server serves jobs but has none. */
 static inline void jobs_are_watched(struct life *l)
 {
     static const char none[] = "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"1\","
@@ -134,7 +134,7 @@ static inline void has(const char *text, const char *part)
         fail_msg("%s is not in %s", part, text);
 }
 
-/* The API server says what it would make of the pod. */
+/* Answers a dry run with the pod as it would be created. */
 static inline void answer_trial(struct life *l, const char *cpu)
 {
     CLEANUP(str) struct str pod = {0}, yaml = {0};
@@ -156,7 +156,7 @@ static inline bool is_there(struct life *l, const char *role)
     return project_role_there(l->s.p, role);
 }
 
-/* Looks, plans and carries out; returns how many actions were for jobs. */
+/* Runs kube_jobs_look, plans and carries the plan out; returns how many actions were for jobs. */
 static inline unsigned step(struct life *l)
 {
     unsigned count = 0;
@@ -196,7 +196,7 @@ static inline void pod(struct life *l, const char *name, unsigned ordinal, unsig
     scene_put(&l->s, PROJECT_POD, yaml.at);
 }
 
-/* Answers requests until there is a status; returns it, and has it accepted. */
+/* Answers requests until a status is written; accepts and returns it. */
 static inline const char *status(struct life *l)
 {
     for (;;) {
@@ -210,7 +210,7 @@ static inline const char *status(struct life *l)
     }
 }
 
-/* As many rounds as it takes until what was sent is answered, or is here to be. */
+/* Runs as many loop rounds as it takes until every sent request is answered or has arrived. */
 static inline void settle(struct life *l)
 {
     for (int i = 0; i < 20; i++)

@@ -1,4 +1,4 @@
-/* job_life.c - what is to be done for jobs, and when; what a role asks for; the watch. */
+/* job_life.c - which jobs to process and when; the claims of roles; the watch. */
 #include "kube/job/job_life.h"
 
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include "kube/job/job_parts.h"
 #include "kube/tenant/tenant.h"
 
-#define LOOK_NS (10 * SECOND_NS) /* at whether the API server has them by now */
+#define LOOK_NS (10 * SECOND_NS) /* interval of asking whether the API server serves jobs by now */
 
-/* ---- later ----------------------------------------------------------------------------------------------------------- */
+/* ---- timers ----------------------------------------------------------------------------------------------------- */
 
 void jobs_due(struct kube_jobs *k, int64_t wall_ns)
 {
@@ -29,7 +29,7 @@ void job_due(struct live_job *j, int64_t wall_ns)
     jobs_due(j->k, wall_ns);
 }
 
-/* ---- what a role asks for ------------------------------------------------------------------------------------------------- */
+/* ---- claims of roles -------------------------------------------------------------------------------------------- */
 
 static int64_t later(int64_t a, int64_t b)
 {
@@ -44,7 +44,7 @@ static bool all_shaped(const struct live_job *j)
     return true;
 }
 
-/* False: its job is gone. Texts are the job's. */
+/* Reads the claim of a role; false: its job is gone. Texts belong to the job. */
 static bool claim_read(struct kube_jobs *k, const char *id, struct job_claim *ret)
 {
     uint32_t r;
@@ -88,7 +88,7 @@ const char *kube_jobs_claim(struct kube_jobs *k, const char *id, struct arena *a
     return there ? job_claim_apply(&claim, k->c.tenants, arena, w) : JOB_CLAIM_GONE;
 }
 
-/* ---- what is to be done ---------------------------------------------------------------------------------------------------- */
+/* ---- processing ------------------------------------------------------------------------------------------------- */
 
 void job_ends(struct live_job *j, enum job_end end, const char *reason, const char *text)
 {
@@ -102,7 +102,7 @@ void job_ends(struct live_job *j, enum job_end end, const char *reason, const ch
     job_dirty(j);
 }
 
-/* Made and never seen: it was deleted before anybody saw it. */
+/* Gives back pods that were created but not shown by the watch in time: they were deleted at once. */
 static void unseen_look(struct kube_jobs *k, int64_t now_ns)
 {
     size_t left = 0;
@@ -166,7 +166,7 @@ static void on_timer(void *ctx)
         j->due_ns = 0;
         j->dirty = true;
         if (!job_goes_on(j))
-            j->trial_ns = 0; /* and none will be: nothing of that is ever undone */
+            j->trial_ns = 0; /* a finished job needs no further dry runs */
         if (j->trial_ns && j->trial_ns <= now_ns)
             job_try(j);
         else if (j->trial_ns)

@@ -1,4 +1,6 @@
-/* job_life_test.c - the life of jobs against something that plays the API server: trials, pods in doubt, ends, restarts, what is written. */
+/* job_life_test.c - the life of jobs against a fake API server: dry runs, pods with unknown outcome, ends, restarts,
+ * written statuses.
+ */
 #include "kube/job/job_life.h"
 
 #include "kube/job/job_kit_test.h"
@@ -34,7 +36,7 @@ static void a_job_from_trial_to_pods(void **state)
     }
     assert_int_equal(pods, 3);
     KIT_UNTIL(&l.f.kit, kube_jobs_stats(l.k).made == 3);
-    assert_int_equal(step(&l), 0); /* nothing is made twice */
+    assert_int_equal(step(&l), 0); /* no pod is created twice */
 }
 
 static void what_is_refused_says_so(void **state)
@@ -49,7 +51,7 @@ static void what_is_refused_says_so(void **state)
     has(text, "expected 1 to 16");
     put(&l, "roles: [{name: w, " TEMPLATE "}]", "", 2);
     fake_answer(next(&l, "POST", PODS), 422, "{\"kind\":\"Status\",\"message\":\"no such thing\"}");
-    KIT_UNTIL(&l.f.kit, kube_jobs_stats(l.k).refused == 1); /* a second later it is tried again */
+    KIT_UNTIL(&l.f.kit, kube_jobs_stats(l.k).refused == 1); /* the dry run is repeated after a second */
     l.ahead_ns = SECOND_NS;
     (void)step(&l);
     text = status(&l);
@@ -58,7 +60,7 @@ static void what_is_refused_says_so(void **state)
     assert_false(is_there(&l, "default:train:w"));
 }
 
-/* What becomes of a pod whose making did not go well. */
+/* Outcomes of creating a pod that did not simply succeed. */
 static void pods_in_doubt(void **state)
 {
 #define THERE(uid, attempt, node, more)                                                                                \
@@ -68,9 +70,9 @@ static void pods_in_doubt(void **state)
     static const struct {
         const char *label;
         int status;
-        const char *there; /* NULL: nobody looks */
+        const char *there; /* NULL: the pod is not looked up */
         unsigned made, failed;
-        bool counts; /* it holds its place */
+        bool counts; /* the task keeps its node */
     } rows[] = {
         {"forbidden", 403, NULL,                                         0, 1, false},
         { "ours already",       409, THERE("j-1",                                                "1", "n1", ""),  1, 0, true},
@@ -115,7 +117,7 @@ static void it_ends_well(void **state)
     assert_int_equal(step(&l), 0);
     has(status(&l), "\"phase\":\"Running\",\"pending\":0,\"running\":2");
     pod(&l, "train-w-1", 1, 1, "Succeeded", "");
-    scene_drop(&l.s, PROJECT_POD, "{metadata: {name: train-w-1, namespace: default}}"); /* which changes nothing */
+    scene_drop(&l.s, PROJECT_POD, "{metadata: {name: train-w-1, namespace: default}}"); /* a deletion changes nothing */
     l.ahead_ns = SECOND_NS;
     settle(&l);
     assert_int_equal(step(&l), 0);
@@ -129,16 +131,16 @@ static void it_ends_well(void **state)
     has(text, "\"phase\":\"Succeeded\"");
     has(text, "\"type\":\"Complete\",\"status\":\"True\"");
     has(text, "\"completedIndexes\":null");
-    KIT_UNTIL(&l.f.kit, !is_there(&l, "default:train:w")); /* once it is written */
+    KIT_UNTIL(&l.f.kit, !is_there(&l, "default:train:w")); /* after the end is written */
 }
 
-/* Whoever comes later knows what the status says, though the pods are gone. */
+/* A new process takes completed tasks from the status, though their pods are gone. */
 static void it_goes_on_after_a_restart(void **state)
 {
     (void)state;
     CLEANUP(life) struct life l;
     life_begin(&l);
-    pod(&l, "train-w-0-2", 0, 2, "Running", ""); /* pods may come before their job */
+    pod(&l, "train-w-0-2", 0, 2, "Running", ""); /* pods may be seen before their job */
     accepted(&l, "retries: 5, roles: [{name: w, tasks: 9, " TEMPLATE "}]",
              "restarts: 1, completedIndexes: 'w:1-3,5;x:7;w:99', succeeded: 4");
     (void)step(&l);
@@ -177,7 +179,7 @@ static void a_gang_begins_anew(void **state)
     pod(&l, "train-w-1", 1, 1, "Failed", "");
     l.ahead_ns = SECOND_NS;
     (void)step(&l);
-    bool deleted = false, told = false; /* the other goes, too */
+    bool deleted = false, told = false; /* the other pod is deleted too */
     while (!deleted || !told) {
         struct http_exchange *x = fake_next(&l.f);
         if (strcmp(http_method(x), "DELETE") == 0) {
@@ -192,7 +194,7 @@ static void a_gang_begins_anew(void **state)
     }
     scene_drop(&l.s, PROJECT_POD, "{metadata: {name: train-w-0, namespace: default}}");
     settle(&l);
-    assert_int_equal(step(&l), 0); /* it pauses */
+    assert_int_equal(step(&l), 0); /* the job pauses */
     l.ahead_ns = 15 * SECOND_NS;
     assert_int_equal(step(&l), 2);
     struct http_exchange *x;
@@ -210,7 +212,7 @@ static void a_gang_begins_anew(void **state)
     has(text, "pod train-w-0-2 failed, after 2 tries");
 }
 
-/* Also where those that are left would be enough. */
+/* An elastic gang restarts even if the remaining tasks would be enough. */
 static void an_elastic_gang_begins_anew(void **state)
 {
     (void)state;
@@ -227,7 +229,7 @@ static void an_elastic_gang_begins_anew(void **state)
     fake_answer(x, 200, "{}");
 }
 
-/* A pod that is to go while it is still being made is deleted when it is there. */
+/* A pod that is stopped while it is being created is deleted right after. */
 static void stopped_while_it_is_made(void **state)
 {
     (void)state;
@@ -240,7 +242,7 @@ static void stopped_while_it_is_made(void **state)
         fake_answer(making, 200, "{}");
     put(&l, "suspend: true, roles: [{name: w, " TEMPLATE "}]", "", 2);
     assert_int_equal(step(&l), 1);
-    assert_int_equal(step(&l), 0); /* it is told once */
+    assert_int_equal(step(&l), 0); /* it is deleted once */
     fake_answer(making, 201, "{\"metadata\":{\"name\":\"train-w-0\",\"uid\":\"p-1\"}}");
     while (strcmp(http_method(x = fake_next(&l.f)), "DELETE") != 0)
         fake_answer(x, 422, "{}");
@@ -249,7 +251,8 @@ static void stopped_while_it_is_made(void **state)
     fake_answer(x, 200, "{}");
 }
 
-/* Its job was deleted and another of that name made before anybody has seen the pod: it goes when it is seen, and by its uid. */
+/* The job was deleted and another of that name created before the watch showed the pod: the pod is deleted, by its uid,
+ * when the watch shows it. */
 static void left_by_another_before_it_is_seen(void **state)
 {
     (void)state;
@@ -277,7 +280,7 @@ static void left_by_another_before_it_is_seen(void **state)
     fake_answer(x, 200, "{}");
 }
 
-/* Deleted by somebody, it has not failed. */
+/* A pod that was deleted by a user has not failed. */
 static void who_is_deleted_has_not_failed(void **state)
 {
     (void)state;
@@ -289,7 +292,7 @@ static void who_is_deleted_has_not_failed(void **state)
     pod(&l, "train-w-0", 0, 1, "Failed", ", deletionTimestamp: 300");
     scene_drop(&l.s, PROJECT_POD, "{metadata: {name: train-w-0, namespace: default}}");
     l.ahead_ns = SECOND_NS;
-    assert_int_equal(step(&l), 1); /* the same attempt once more */
+    assert_int_equal(step(&l), 1); /* the same attempt again */
     struct http_exchange *x;
     while (strcmp(http_path(x = fake_next(&l.f)), PODS) != 0)
         fake_answer(x, 200, "{}");
@@ -297,13 +300,13 @@ static void who_is_deleted_has_not_failed(void **state)
     fake_answer(x, 201, "{}");
 }
 
-/* ---- claims of pods themselves ------------------------------------------------------------------------------------------ */
+/* ---- ephemeral claims ------------------------------------------------------------------------------------------- */
 
 #define CLAIMS "/api/v1/namespaces/default/persistentvolumeclaims/train-w-0-"
 #define SELECTED ", annotations: {volume.kubernetes.io/selected-node: n1}"
 #define HAS_VOLUME ", annotations: {pv.kubernetes.io/bind-completed: 'yes'}"
 
-/* A pod with two claims of its own, v and w. */
+/* Puts a pod with two ephemeral claims, v and w. */
 static void pod_with_claims(struct life *l, const char *uid)
 {
     CLEANUP(str) struct str yaml = {0};
@@ -326,7 +329,8 @@ static void claim_of(struct life *l, const char *pod_uid, const char *volume, co
     scene_put(&l->s, PROJECT_CLAIM, yaml.at);
 }
 
-/* Looks, and says which claim or pod is written about, "PATCH v" or "DELETE"; the status is none of these. "": nothing. */
+/* Runs kube_jobs_look and returns which claim or pod is written, "PATCH v" or "DELETE", apart from the status. "":
+ * none. */
 static const char *looks(struct life *l)
 {
     static const char claims[] = CLAIMS;
@@ -345,7 +349,8 @@ static const char *looks(struct life *l)
     return str_text(&l->s.text);
 }
 
-/* Each is asked for when it is there. A pod is given up when a provisioner takes back what it was told; the next one begins anew. */
+/* The node is selected for each claim when it appears. The pod is deleted when a provisioner clears the selection; the
+ * next pod starts anew. */
 static void claims_of_a_pod_come_one_by_one(void **state)
 {
     (void)state;
@@ -359,9 +364,9 @@ static void claims_of_a_pod_come_one_by_one(void **state)
     assert_string_equal(looks(&l), "");
     claim_of(&l, "p1", "v", "");
     assert_string_equal(looks(&l), "PATCH v");
-    assert_string_equal(looks(&l), ""); /* not at once again */
+    assert_string_equal(looks(&l), ""); /* not repeated at once */
     l.ahead_ns = 20 * SECOND_NS;
-    assert_string_equal(looks(&l), "PATCH v"); /* nothing has come of it */
+    assert_string_equal(looks(&l), "PATCH v"); /* repeated, as the claim does not show the node */
     claim_of(&l, "p1", "v", SELECTED);
     assert_string_equal(looks(&l), "");
     claim_of(&l, "p1", "w", "");
@@ -372,7 +377,7 @@ static void claims_of_a_pod_come_one_by_one(void **state)
     assert_string_equal(looks(&l), "");
     claim_of(&l, "p1", "w", "");
     assert_string_equal(looks(&l), "DELETE");
-    pod_with_claims(&l, "p2"); /* that the other was gone is not told */
+    pod_with_claims(&l, "p2"); /* the test drops no event for the deleted pod */
     assert_string_equal(looks(&l), "");
     claim_of(&l, "p2", "v", "");
     assert_string_equal(looks(&l), "PATCH v");

@@ -1,6 +1,7 @@
-/* job_name.c - names of pods are JOB-ROLE-INDEX and JOB-ROLE-INDEX-ATTEMPT: do two jobs of a namespace make the same of them?
+/* job_name.c - detects two jobs of a namespace with equal pod names (JOB-ROLE-INDEX and JOB-ROLE-INDEX-ATTEMPT).
  *
- * Of two that do the one that was accepted first goes on, and the other says why it is not accepted; it is looked at again from time to time.
+ * Of two such jobs, the one accepted first goes on. The other reports why it is not accepted and is checked again from
+ * time to time.
  */
 #include <string.h>
 
@@ -22,7 +23,7 @@ static bool is_accepted(const struct live_job *j)
     return j->roles.len > 0 && j->roles.at[0].shaped;
 }
 
-/* Does `a` keep its names where `b` has the same? */
+/* Reports whether `a` keeps its names in a conflict with `b`. */
 static bool goes_before(const struct live_job *a, const struct live_job *b)
 {
     if (is_accepted(a) != is_accepted(b))
@@ -39,7 +40,7 @@ static bool stem_same(const void *ctx, uint32_t value, const void *key)
     return s->job != l->job && strcmp(s->text, l->stem) == 0 && goes_before(s->job, l->job);
 }
 
-/* A role of another job with this stem, which keeps it. */
+/* Returns the stem of a role of another job that equals `stem` and goes before; NULL: none. */
 static const struct job_stem *other_find(const struct live_job *j, const char *stem)
 {
     const struct kube_jobs *k = j->k;
@@ -80,7 +81,7 @@ void job_stems_done(struct kube_jobs *k)
     map_done(&k->stems_by_text);
 }
 
-/* The role of the job that has this stem. */
+/* Returns the role of the job that has this stem. */
 static const struct kube_job_role *role_of(const struct job_stem *s)
 {
     for (size_t i = 0; i < s->job->roles.len; i++)
@@ -89,7 +90,7 @@ static const struct kube_job_role *role_of(const struct job_stem *s)
     return NULL;
 }
 
-/* A role whose name ends in a number: its pods as further attempts of a task of another. */
+/* For a role whose name ends in a number: finds a role whose later attempts would have the names of its pods. */
 static const struct job_stem *parent_find(const struct live_job *j, size_t r)
 {
     CLEANUP(str) struct str stem = {0};
@@ -101,7 +102,7 @@ static const struct job_stem *parent_find(const struct live_job *j, size_t r)
     return role && kube_job_names_meet(j->spec.roles[r].tasks, last + 1, s->job->spec.retries, role->tasks) ? s : NULL;
 }
 
-/* The other way round. */
+/* The reverse: finds a role whose pod names are those of later attempts of this role. */
 static const struct job_stem *child_find(const struct live_job *j, size_t r)
 {
     CLEANUP(str) struct str stem = {0};

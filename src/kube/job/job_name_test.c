@@ -1,4 +1,4 @@
-/* job_name_test.c - jobs whose pods would have the same names: the later one is not accepted, and says so. */
+/* job_name_test.c - jobs with equal pod names: the later one is not accepted and reports why. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static void names_meet(void **state)
         static const char *const names[] = {"berth"};
         const struct named *first = i % 2 ? &rows[i / 4].b : &rows[i / 4].a;
         const struct named *second = i % 2 ? &rows[i / 4].a : &rows[i / 4].b;
-        bool apart = i / 2 % 2; /* in two namespaces they never do */
+        bool apart = i / 2 % 2; /* in two namespaces names never conflict */
         struct fake f = {0};
         fake_start(&f, (struct http_config){0});
         struct project *p =

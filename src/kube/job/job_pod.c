@@ -8,7 +8,7 @@
 #include "kube/cache/cache.h"
 
 enum { LABEL_MAX = 63 };    /* of a host name */
-#define MASTER_PORT "29500" /* each pod has an address of its own */
+#define MASTER_PORT "29500" /* each pod has its own address, so a fixed port is free */
 
 void kube_job_pod_name(const struct kube_job *job, const struct kube_job_task *task, struct str *to)
 {
@@ -38,7 +38,7 @@ static bool is_elastic(const struct kube_job *job)
     return false;
 }
 
-/* The same for every attempt, so that a task has one name in DNS: JOB-ROLE-INDEX.JOB. */
+/* The host name is the same for every attempt, so that a task has one DNS name: JOB-ROLE-INDEX.JOB. */
 static void host_name(const struct kube_job *job, size_t role, uint32_t ordinal, struct str *to)
 {
     size_t begun = to->len;
@@ -59,7 +59,7 @@ static json_t *owners(const struct kube_job *job)
 
 /* ---- environment ------------------------------------------------------------------------------------------------------- */
 
-/* What the template says itself stays. */
+/* Adds a variable unless the template sets it. */
 static void env_add(json_t *env, const char *name, const char *value)
 {
     for (size_t i = 0; i < json_array_size(env); i++) {
@@ -110,7 +110,7 @@ static void set_text(json_t *object, const char *key, const char *text)
     (void)json_object_set_new(object, key, json_string(text));
 }
 
-/* A copy of what is there, or an empty one. */
+/* Returns a copy of the member, or an empty object. */
 static json_t *copy_of(const json_t *from, const char *key)
 {
     const json_t *value = json_object_get(from, key);
@@ -183,7 +183,7 @@ json_t *kube_job_service(const struct kube_job *job)
     json_t *meta = json_pack("{s:s,s:s,s:{s:s}}", "name", job->name, "namespace", job->namespace, "labels",
                              PROJECT_JOB_LABEL, job->name);
     (void)json_object_set_new(meta, "ownerReferences", owners(job));
-    /* Names are there before pods are ready: they find each other while they start. */
+    /* Addresses are published before pods are ready, so that pods find each other while they start. */
     return json_pack("{s:s,s:s,s:o,s:{s:s,s:b,s:{s:s}}}", "apiVersion", "v1", "kind", "Service", "metadata", meta,
                      "spec", "clusterIP", "None", "publishNotReadyAddresses", 1, "selector", PROJECT_JOB_LABEL,
                      job->name);

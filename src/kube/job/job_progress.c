@@ -1,7 +1,7 @@
-/* job_progress.c - how a job stands: worked out from its pods, every time anew.
+/* job_progress.c - recomputes the state of a job from its pods.
  *
- * A task that failed has a next attempt, of its own or, in a gang, of all; beyond `retries` the job has failed. The attempt is written on every pod, so
- * that whoever reads the pods counts the same failures.
+ * A failed task gets another attempt; in a gang all tasks do. After more than `retries` attempts the job has failed.
+ * The attempt number is a label of every pod, so that any process that reads the pods counts the same failures.
  */
 #include "control/state/state.h"
 #include "kube/job/job_parts.h"
@@ -18,7 +18,7 @@ static struct job_task *task_of(struct live_job *j, const struct seen_pod *pod)
     return &j->roles.at[pod->role].tasks[pod->ordinal];
 }
 
-/* The last attempt that was made of each task, or of the gang; one more after a failure. */
+/* Computes the attempt of each task, or of the gang: the last attempt seen, plus one if it failed. */
 static const struct seen_pod *attempts_count(struct live_job *j)
 {
     const struct seen_pod *last = NULL;
@@ -82,7 +82,7 @@ static void pods_count(struct live_job *j)
     }
 }
 
-/* The projection knows which tasks are over. */
+/* Records completed tasks in the cache. */
 static void ends_tell(struct live_job *j)
 {
     for (size_t r = 0; r < j->roles.len; r++)
@@ -91,7 +91,7 @@ static void ends_tell(struct live_job *j)
                 project_task_end(j->k->c.project, j->roles.at[r].id, t);
 }
 
-/* What an earlier attempt of a gang has left goes; nothing of it counts any more. */
+/* Deletes the pods of earlier attempts of a gang; they no longer count. */
 static void remains_delete(struct live_job *j)
 {
     struct project *p = j->k->c.project;
@@ -131,7 +131,7 @@ static bool is_complete(const struct live_job *j)
     return j->roles.len > 0;
 }
 
-/* Too many failures, or another try after a pause. */
+/* Ends the job after too many failures; otherwise restarts it after a pause. */
 static void failures_judge(struct live_job *j, const struct seen_pod *last, uint32_t before, int64_t now_ns)
 {
     CLEANUP(str) struct str text = {0};
@@ -146,7 +146,7 @@ static void failures_judge(struct live_job *j, const struct seen_pod *last, uint
         job_ends(j, JOB_FAILED, "BackoffLimitExceeded", text.at);
         return;
     }
-    if (j->judged) { /* else somebody else has seen to it */
+    if (j->judged) { /* at the first look, an earlier leader has handled the failure */
         j->pause_ns = now_ns + pause_ns(most);
         job_event(j, true, "Restarting", "Restarting", text.at);
     }

@@ -1,4 +1,4 @@
-/* job_rest_test.c - what is refused is not tried again at once, and what is over rests: nothing goes round in circles. */
+/* job_rest_test.c - rejected requests are not repeated at once, and finished jobs stay idle: no busy loops. */
 #include "kube/job/job_life.h"
 
 #include "kube/job/job_kit_test.h"
@@ -6,7 +6,7 @@
 #define ONE "roles: [{name: w, " TEMPLATE "}]"
 #define NO "{\"kind\":\"Status\",\"message\":\"no\"}"
 
-/* How often it asked for a look, in as many rounds as a circle would need to show. */
+/* Counts the requests for kube_jobs_look during as many rounds as a busy loop would need to show. */
 static unsigned circles(struct life *l)
 {
     unsigned before = l->changes;
@@ -24,7 +24,7 @@ static void nothing_is_asked(struct life *l)
     assert_int_equal(l->f.asked.len, 0);
 }
 
-/* Its pods were refused and would be tried again; before that it is deleted, and stays for a finalizer. */
+/* Its pods were rejected and a dry run is due; before that the job is deleted and kept by a finalizer. */
 static void refused_and_deleted(void **state)
 {
     (void)state;
@@ -39,11 +39,11 @@ static void refused_and_deleted(void **state)
     json_decref(root);
     (void)step(&l);
     unsigned changes = l.changes;
-    KIT_UNTIL(&l.f.kit, l.changes > changes); /* the moment of the next trial */
+    KIT_UNTIL(&l.f.kit, l.changes > changes); /* when the next dry run is due */
     assert_int_equal(circles(&l), 0);
 }
 
-/* Another replica leads and writes that it has failed: its pods, which are deleted, do not say so. */
+/* Another replica leads and writes that the job has failed, which its deleted pods do not show. */
 static void another_writes_the_end(void **state)
 {
     (void)state;
@@ -61,7 +61,7 @@ static void another_writes_the_end(void **state)
     has(status(&l), "\"type\":\"Failed\",\"status\":\"True\",\"reason\":\"DeadlineExceeded\"");
 }
 
-/* The status of one that has ended is refused: it is written again, but not at once. */
+/* Writing the final status fails: it is repeated, but not at once. */
 static void the_end_cannot_be_written(void **state)
 {
     (void)state;
@@ -78,12 +78,12 @@ static void the_end_cannot_be_written(void **state)
     settle(&l);
     nothing_is_asked(&l);
     l.ahead_ns = 6 * SECOND_NS;
-    put(&l, "gang: false, " ONE, "", 1); /* it is looked at */
+    put(&l, "gang: false, " ONE, "", 1); /* the job is processed */
     (void)step(&l);
     has(status(&l), "\"type\":\"Complete\",\"status\":\"True\"");
 }
 
-/* Answers what is asked until a deletion is; looks when it is asked to, and only then. */
+/* Answers requests until a deletion comes; calls kube_jobs_look only when requested. */
 static struct http_exchange *deletion(struct life *l)
 {
     unsigned looked = l->changes;
@@ -101,7 +101,7 @@ static struct http_exchange *deletion(struct life *l)
     }
 }
 
-/* A pod of an earlier attempt cannot be deleted: it is asked to go again, but not at once, and without anything else happening. */
+/* A pod of an earlier attempt cannot be deleted: the deletion is repeated, not at once, and without other events. */
 static void a_pod_that_stays(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* job_status.c - how a job stands, as its status says it. */
+/* job_status.c - the status of a job as JSON. */
 #include <string.h>
 
 #include "kube/client/clock.h"
@@ -27,7 +27,7 @@ static const char *moment(int64_t now_ns, char buf[static TIMESTAMP_MAX])
     return timestamp_text(now_ns - now_ns % SECOND_NS, buf);
 }
 
-/* It has been so since when it was said first. */
+/* Adds a condition; lastTransitionTime is kept while its value stays the same. */
 static void condition_add(const struct live_job *j, json_t *list, const char *type, bool value, const char *reason,
                           const char *text, int64_t now_ns)
 {
@@ -41,7 +41,7 @@ static void condition_add(const struct live_job *j, json_t *list, const char *ty
                         "message", text, "lastTransitionTime", at, "observedGeneration", (json_int_t)j->generation));
 }
 
-/* Has every role what it needs to begin? */
+/* Reports whether every role has the tasks it needs to start. */
 static bool is_scheduled(const struct live_job *j)
 {
     for (size_t r = 0; r < j->roles.len; r++) {
@@ -53,7 +53,7 @@ static bool is_scheduled(const struct live_job *j)
     return true;
 }
 
-/* In one sentence. */
+/* Appends why the job is waiting, in one sentence. */
 static void why_waiting(const struct live_job *j, int64_t now_ns, struct str *to)
 {
     char buf[TIMESTAMP_MAX];
@@ -99,7 +99,7 @@ static const char *phase(const struct live_job *j)
     return j->spec.suspend ? "Suspended" : "Pending";
 }
 
-/* Said once, it stays; `now`: it is to be said now. */
+/* Sets a time once (`now`: it happens now); an existing value stays. */
 static void time_set(const struct live_job *j, json_t *status, const char *key, bool now, int64_t now_ns)
 {
     char buf[TIMESTAMP_MAX];
@@ -137,7 +137,7 @@ static const char *number_read(const char *at, uint32_t *ret)
     return at == begin || number > KUBE_TASKS_MAX ? NULL : at;
 }
 
-/* Ends at what is no list in ascending order. */
+/* Parses ranges in ascending order; stops at the first error. */
 static const char *ranges_each(const char *at, const char *role, void (*each)(void *ctx, const char *, uint32_t),
                                void *ctx)
 {

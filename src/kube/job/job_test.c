@@ -1,4 +1,5 @@
-/* job_test.c - Jobs as people write them: what is read, what is refused and with which words; what pods are made of them. */
+/* job_test.c - the specs of Jobs: what is parsed, what is rejected with which messages; and the pods created from them.
+ */
 #include "kube/job/job.h"
 
 #include <setjmp.h>
@@ -189,18 +190,18 @@ static void pods_are_made(void **state)
     assert_string_equal(env_of(pod, 1, "WORLD_SIZE"), "4");
     assert_string_equal(env_of(pod, 1, "MASTER_ADDR"), "train-m-0.train");
     json_decref(pod);
-    pod = kube_job_pod(&job, 1, NULL, "berth"); /* only to be tried */
+    pod = kube_job_pod(&job, 1, NULL, "berth"); /* for a dry run */
     assert_string_equal(at(pod, "metadata", "generateName"), "train-w-");
     assert_string_equal(at(pod, "metadata", "name"), "");
     assert_string_equal(at(pod, "spec", "nodeName"), "");
     json_decref(pod);
-    assert_true(json_equal(root, before)); /* the template is as it was */
+    assert_true(json_equal(root, before)); /* the template is unchanged */
     json_decref(before);
     json_decref(root);
     arena_done(&arena);
 }
 
-/* A template may name any of our schedulers; another one would not know of the job. */
+/* A template may name any of our schedulers; another scheduler would not know the job. */
 static void schedulers_of_pods(void **state)
 {
     static const char *const ours[] = {"berth", "berth-pack"};
@@ -231,7 +232,7 @@ static void schedulers_of_pods(void **state)
     }
 }
 
-/* A job of one task needs no names; an elastic one has no fixed size; host names have at most 63 letters. */
+/* A job of one task has no Service; an elastic one has no fixed world size; host names have at most 63 letters. */
 static void pods_differ(void **state)
 {
     (void)state;

@@ -1,9 +1,10 @@
-/* job_volume.c - volumes for tasks of jobs whose claims wait for their first pod.
+/* job_volume.c - volumes for tasks of jobs with WaitForFirstConsumer claims.
  *
- * A claim that the template names gets its volume before pods are made: it is asked for on the node of the first task that needs it, and when all
- * claims of a task are bound its pod is made. Where a volume turns out to be out of reach of one of them, all tasks of the job that have no pods
- * are placed again, by what is known of the volume then. A claim that is made for each pod (ephemeral) comes after the pod, which is on its node
- * already: that node is told to the provisioner.
+ * A claim named by the template gets its volume before pods are created: it is requested for the node of the first task
+ * that needs it, and a task's pod is created when all its claims are bound. If a node cannot reach one of the volumes,
+ * all tasks of the job without pods are placed again, now that the volume's topology is known.
+ *
+ * An ephemeral claim comes after its pod, which is on its node already: that node is selected for the provisioner.
  */
 #include <string.h>
 
@@ -12,13 +13,13 @@
 
 #define ASK_AGAIN_NS (10 * SECOND_NS)
 
-/* ---- claims that the template names -------------------------------------------------------------------------------------- */
+/* ---- claims named by the template ------------------------------------------------------------------------------- */
 
 static void on_provisioned(void *ctx, uint64_t instance, const char *trouble)
 {
     struct kube_jobs *k = ctx;
     vec_push(&k->served, ((struct task_served){instance, mem_strdup(trouble)}));
-    k->c.changed(k->c.ctx); /* looked at together with others of the same job */
+    k->c.changed(k->c.ctx); /* processed together with other tasks of the same job */
 }
 
 void job_begin(struct kube_jobs *k, uint64_t instance)
@@ -47,7 +48,7 @@ static struct live_job *job_of_instance(struct kube_jobs *k, uint64_t instance, 
     return project_pod_by_instance(k->c.project, instance, ret) ? job_of_role(k, ret->role, &r) : NULL;
 }
 
-/* Which jobs must be placed again? */
+/* Finds jobs with a task whose node cannot reach its volumes. */
 static void reach_look(struct kube_jobs *k)
 {
     for (size_t i = 0; i < k->served.len; i++) {
@@ -79,7 +80,7 @@ static void served_look(struct kube_jobs *k, const struct task_served *s)
         job_make(k, s->instance);
 }
 
-/* What still waits for a volume goes with the rest of its job. */
+/* Gives back tasks of such jobs that still wait for a volume. */
 static void scattered_end(struct kube_jobs *k)
 {
     size_t left = 0;
@@ -96,7 +97,7 @@ static void scattered_end(struct kube_jobs *k)
         k->jobs.at[i]->scattered = false;
 }
 
-/* ---- claims of pods ------------------------------------------------------------------------------------------------------- */
+/* ---- ephemeral claims ------------------------------------------------------------------------------------------- */
 
 bool job_makes_claims(const struct kube_job *spec)
 {
@@ -130,10 +131,10 @@ struct asking {
     struct seen_pod *seen;
     const char *node;
     int64_t now_ns;
-    bool refused; /* a provisioner has taken back that it knew the node */
+    bool refused; /* a provisioner has cleared the selected node */
 };
 
-/* Claims of a pod come one by one, each with a provisioner of its own. */
+/* Selects the node for an ephemeral claim. The claims of a pod appear one by one, each with its own provisioner. */
 static void claim_ask(void *ctx, const struct project_volume *claim, bool selected)
 {
     struct asking *a = ctx;
@@ -147,7 +148,7 @@ static void claim_ask(void *ctx, const struct project_volume *claim, bool select
     job_due(a->j, a->now_ns + ASK_AGAIN_NS);
 }
 
-/* Its provisioner was told the node and has taken that back: there is no storage for it there. */
+/* Deletes a pod whose provisioner has cleared the selected node: that node has no storage for it. */
 static void pod_give_up(struct live_job *j, const struct seen_pod *seen, const struct project_pod *pod)
 {
     const struct kube_job_ref ref = job_ref(j);
@@ -172,7 +173,7 @@ static void pod_ask(struct live_job *j, struct seen_pod *seen, int64_t now_ns)
         pod_give_up(j, seen, &pod);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------------- */
+/* ---- processing ------------------------------------------------------------------------------------------------- */
 
 void job_volumes_look(struct kube_jobs *k, int64_t now_ns)
 {

@@ -19,7 +19,7 @@ struct errand {
     kube_job_done *done;
     bool late;
     char *namespace, *job, *job_uid, *pod;
-    json_t *made; /* of a pod that is being made: labels and node, by which it is known again */
+    json_t *made; /* for created pods: labels and node, to recognise the pod */
 };
 
 struct kube_job_writer {
@@ -82,7 +82,7 @@ static struct errand *errand_new(struct kube_job_writer *w, const struct kube_jo
     return e;
 }
 
-/* To the path that was just made. */
+/* Sends to the path in the writer's buffer. */
 static void send(struct errand *e, const char *method, const json_t *body)
 {
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
@@ -204,7 +204,7 @@ static void tell(struct errand *e, enum kube_fate fate, const char *text, const 
     errand_free(e);
 }
 
-/* What all attempts to make the same pod have in common. */
+/* Reports whether the pod is the one we tried to create: equal labels and owner identify it. */
 static bool is_ours(const struct errand *e, const json_t *pod)
 {
     static const char *const keys[] = {PROJECT_JOB_LABEL, PROJECT_ROLE_LABEL, PROJECT_INDEX_LABEL,
@@ -228,7 +228,7 @@ static void look(struct errand *e)
 static void look_at(struct errand *e, const struct kube_answer *answer)
 {
     if (answer->code == -EIO || answer->code == -EAGAIN || answer->code == -ECONNREFUSED) {
-        look(e); /* as long as nobody can say, it stays in doubt */
+        look(e); /* outcome still unknown */
         return;
     }
     if (answer->code) {
@@ -257,7 +257,7 @@ static void made(struct errand *e, const struct kube_answer *answer)
     } else if (answer->code == -EINVAL || answer->code == -EACCES || answer->code == -ENOENT) {
         tell(e, KUBE_FAILED, answer->text, "", answer);
     } else {
-        look(e); /* of several tries an earlier one may have come through */
+        look(e); /* of several tries an earlier one may have succeeded */
     }
 }
 
@@ -272,7 +272,7 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
         look_at(e, answer);
     else if (answer->code == 0 || there)
         tell(e, KUBE_DONE, "", "", answer);
-    else /* -EBUSY: of a deletion or a status, the uid is another's by now */
+    else /* -EBUSY: of a deletion or a status write, the uid belongs to another object now */
         tell(e, answer->code == -ENOENT || (answer->code == -EBUSY && e->deed != DEED_TRY) ? KUBE_GONE : KUBE_FAILED,
              answer->text, "", answer);
 }

@@ -1,7 +1,7 @@
-/* job_write.h - what the life of a job becomes on the API server: pods made and deleted, a Service, a status; and what would be made of a pod.
+/* job_write.h - API requests for jobs: creating and deleting pods, the Service, the status; and dry runs of pods.
  *
- * A pod whose making is in doubt (the answer was lost, or one of that name is there) is looked up: one of the same job, task and attempt is ours,
- * whoever sent it. Nothing here decides.
+ * If the creation of a pod has an unknown outcome (lost answer, name exists), the pod is looked up: a pod of the same
+ * job, task and attempt is ours, whichever process created it. This module makes no decisions.
  */
 #pragma once
 
@@ -16,35 +16,35 @@ struct kube_job_ref {
     const char *namespace, *name, *uid; /* of the job */
 };
 
-/* How it went. Once for each call below, never from within it. */
+/* The outcome of a request. Delivered once for each call below, never from within it. */
 struct kube_job_answer {
     struct kube_job_ref job;
-    uint64_t ticket;     /* the caller's own */
-    enum kube_fate fate; /* of a pod that was made: KUBE_TAKEN, it is there on another node */
-    const char *text;    /* why not; "" */
-    const char *uid;     /* of a pod that was made; "" where that is not known */
+    uint64_t ticket;     /* the caller's */
+    enum kube_fate fate; /* of a created pod: KUBE_TAKEN means that it exists on another node */
+    const char *text;    /* error text; "" if none */
+    const char *uid;     /* of a created pod; "" if unknown */
     const char *name;    /* of that pod */
-    const char *body;    /* of a trial: the pod as the API server would make it, in its envelope */
+    const char *body;    /* of a dry run: the pod as the API server would create it, in its envelope */
     size_t body_len;
 };
 typedef void kube_job_done(void *ctx, const struct kube_job_answer *answer);
 
 struct kube_job_writer *kube_job_writer_new(struct kube_api *api, void *ctx);
-void kube_job_writer_free(struct kube_job_writer *w); /* nothing is told of what is under way; NULL is fine */
+void kube_job_writer_free(struct kube_job_writer *w); /* no callbacks for requests under way; accepts NULL */
 
-/* The pod is not stored. */
+/* Dry run: the pod is not stored. */
 void kube_job_try(struct kube_job_writer *w, const struct kube_job_ref *job, const json_t *pod, uint64_t ticket,
                   kube_job_done *done);
 void kube_job_make(struct kube_job_writer *w, const struct kube_job_ref *job, const json_t *pod, uint64_t ticket,
                    kube_job_done *done);
-/* Of a pod of this uid alone; KUBE_GONE where it is not there any more. */
+/* Deletes the pod if it still has this uid; KUBE_GONE if it does not exist. */
 void kube_job_remove(struct kube_job_writer *w, const struct kube_job_ref *job, const char *pod, const char *uid,
                      uint64_t ticket, kube_job_done *done);
-/* One that is there already is as good. */
+/* Creates the Service; an existing one counts as success. */
 void kube_job_serve(struct kube_job_writer *w, const struct kube_job_ref *job, const json_t *service,
                     kube_job_done *done);
-/* The status as a merge patch; `late`: everything else goes first. */
+/* Writes the status as a merge patch; `late`: at the lowest rank of requests. */
 void kube_job_tell(struct kube_job_writer *w, const struct kube_job_ref *job, const json_t *status, bool late,
                    kube_job_done *done);
-/* The job itself goes, and what it owns. */
+/* Deletes the job and, with it, the objects it owns. */
 void kube_job_delete(struct kube_job_writer *w, const struct kube_job_ref *job, kube_job_done *done);

@@ -14,34 +14,32 @@
 #include "store/store.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define LATER_NS (SECOND_NS / 10) /* what is no plan is written so long after it came, at the latest */
+#define LATER_NS (SECOND_NS / 10) /* maximum delay of writing inputs between plans */
 #define RETRY_NS (5 * SECOND_NS)  /* after a failure; doubles */
 #define RETRY_NS_MAX (300 * SECOND_NS)
-#define BASE_NS (24 * 3600 * SECOND_NS) /* between two bases, at most */
-enum { ACTIONS_BYTES = 4 << 20 };       /* a record may have 8 MiB */
-enum { TOLD_MAX = 100 };                /* of those that wait it is recorded why, in one record */
+#define BASE_NS (24 * 3600 * SECOND_NS) /* maximum time between two bases */
+enum { ACTIONS_BYTES = 4 << 20 };       /* of a plan; a record may have 8 MiB */
+enum { TOLD_MAX = 100 };                /* pending workloads whose reasons are recorded per record */
 enum { RECORD_BYTES = 1 << 20, SEGMENT_BYTES = 16 << 20, BASES_APART = 4 };
-enum {
-    UNDER_WAY_MAX = 64 << 20
-};                              /* bytes that wait to be written, besides those of a base, which is as large as it is */
-enum { HANDED_MAX = 32 << 20 }; /* of them, in the hands of the store; the rest waits here */
+enum { UNDER_WAY_MAX = 64 << 20 }; /* queued bytes, besides those of a base, whose size is not limited */
+enum { HANDED_MAX = 32 << 20 };    /* of these, bytes handed to the store; the rest is queued here */
 
 enum standing {
     CLOSED,
-    TRYING,   /* after a gap: a small record is on its way, to see whether anything can be written */
-    OPEN,     /* a base is to follow */
-    RECORDING /* all that comes is written */
+    TRYING,   /* after a gap: a small record tests whether writing works again */
+    OPEN,     /* a base must follow */
+    RECORDING /* every input is written */
 };
 
-/* A record on its way to the disk. */
+/* A record being written to the disk. */
 struct writing {
     struct kube_journal *j;
-    struct writing *next; /* of those that wait */
-    struct str record;    /* of one that waits */
+    struct writing *next; /* next queued record */
+    struct str record;    /* of a queued record */
     size_t len;
     uint64_t turn;
     bool in_base;
-    bool ends_base; /* all of it is there */
+    bool ends_base; /* last record of a base */
 };
 
 struct kube_journal {
@@ -51,20 +49,20 @@ struct kube_journal {
     struct loop_source *fd, *timer;
     struct kube_sealer *sealer;
     struct journal_ops ops;
-    struct str changes; /* of the record under way; empty: none */
+    struct str changes; /* of the present record; empty: none */
     struct str record, text;
     bool in_base;
-    uint64_t base, n;           /* number of the base, of the record since */
-    uint64_t base_bytes, bytes; /* of the base; since it */
+    uint64_t base, n;           /* number of the base; of the last record since */
+    uint64_t base_bytes, bytes; /* size of the base; bytes written since */
     int64_t base_ns;
-    size_t under_way;             /* bytes that are not on the disk */
-    size_t base_under_way;        /* of them, of a base */
-    size_t handed;                /* of them, in the hands of the store */
-    struct writing *first, *last; /* the others */
-    size_t told;                  /* of whom it was recorded why they wait, since the last record */
-    uint64_t turn;                /* failures so far: what was handed over before the last one says nothing any more */
+    size_t under_way;             /* bytes not on the disk yet */
+    size_t base_under_way;        /* of these, bytes of a base */
+    size_t handed;                /* of these, bytes handed to the store */
+    struct writing *first, *last; /* queue of the others */
+    size_t told;                  /* reasons recorded since the last record */
+    uint64_t turn;                /* number of failures: results of records submitted before the last one are ignored */
     int64_t retry_ns, pause_ns;
-    int64_t gap_ns; /* since when nothing is recorded; 0: it is, or it never was */
+    int64_t gap_ns; /* since when nothing is recorded; 0: recording, or never started */
     char trouble[BERTH_ERR_TEXT_MAX];
     struct journal_claims claims;
     struct kube_journal_stats stats;
@@ -96,7 +94,7 @@ static struct writing *waiting_pop(struct kube_journal *j)
     return w;
 }
 
-/* Nothing is recorded from here on, until a base after it. */
+/* Stops recording until the next base. */
 static void fail(struct kube_journal *j, enum standing standing, const char *text)
 {
     int64_t now_ns = kube_wall_ns();
@@ -181,7 +179,7 @@ static void waiting_submit(struct kube_journal *j)
     }
 }
 
-/* To the store, or behind those that wait for it. */
+/* Hands the record to the store, or queues it. */
 static void record_send(struct kube_journal *j, bool ends_base)
 {
     struct writing *w = mem_zalloc(sizeof *w);
@@ -202,7 +200,7 @@ static void record_send(struct kube_journal *j, bool ends_base)
         fail(j, TRYING, "the disk of the journal is too slow: more than 64 MiB wait to be written");
 }
 
-/* Hands over what there is, with what comes after the changes: members of an object, without its braces. */
+/* Completes the record of the present changes; `more`: further members of its JSON object, without braces. */
 static void record_end(struct kube_journal *j, const char *kind, const char *more, bool ends_base)
 {
     str_clear(&j->record);
@@ -220,7 +218,7 @@ static void record_end(struct kube_journal *j, const char *kind, const char *mor
 static void changes_end(struct kube_journal *j)
 {
     if (j->in_base)
-        (void)store_pump(j->store); /* nobody else does until all of it is there; after a failure no changes are left */
+        (void)store_pump(j->store); /* the loop cannot pump before the base is complete; a failure drops all changes */
     if (j->changes.len)
         record_end(j, j->in_base ? "kube.base" : "kube.inputs", "", false);
 }
@@ -252,7 +250,7 @@ static void on_readable(void *ctx, uint32_t events)
     (void)store_pump(j->store);
 }
 
-/* ---- what is told ------------------------------------------------------------------------------------------------------- */
+/* ---- listeners -------------------------------------------------------------------------------------------------- */
 
 void kube_journal_input(void *ctx, const struct project_input *in)
 {
@@ -278,7 +276,7 @@ static void claim_write(struct kube_journal *j, const char *role, const char *te
     changes_look(j);
 }
 
-/* Kept also while nothing is written: a base has all of them. */
+/* Claims are kept even while nothing is written, because a base contains all of them. */
 void kube_journal_claim(void *ctx, const char *role, const struct job_claim *claim)
 {
     struct kube_journal *j = ctx;
@@ -288,7 +286,7 @@ void kube_journal_claim(void *ctx, const char *role, const struct job_claim *cla
         claim_write(j, role, j->text.at);
 }
 
-/* Of jobs that are gone nothing need be known. */
+/* Removes the claims of gone roles and writes the others. */
 static void claims_write(struct kube_journal *j)
 {
     journal_claims_trim(&j->claims, j->c.project);
@@ -308,7 +306,7 @@ static void texts_write(struct str *to, const char *key, const char *const *text
     str_add_char(to, ']');
 }
 
-/* Whoever knows nothing of several profiles must not replay them. */
+/* Version 2 if there are several profiles, so that an older replay rejects the base. */
 static int base_version(const struct kube_journal *j)
 {
     for (size_t i = 0; j->c.profiles && i < j->c.schedulers_len; i++)
@@ -336,12 +334,12 @@ static void base_head_write(struct kube_journal *j, int64_t now_ns)
     journal_change_write(&j->ops, WORD_BASE, str_u64(j->base, id), doc.at, doc.len, changes_place(j));
 }
 
-/* It is told from others by its number, the moment. True: the projection's cluster is a new one, whatever else came of it. */
+/* Writes a base, numbered by its time. Returns true if the cache has a new cluster, even if writing failed. */
 static bool base_write(struct kube_journal *j, int64_t now_ns)
 {
     changes_end(j);
     if (j->standing == CLOSED || j->standing == TRYING)
-        return false; /* that has failed */
+        return false; /* a failure happened meanwhile */
     journal_ops_clear(&j->ops);
     j->standing = RECORDING;
     j->base = (uint64_t)now_ns;
@@ -363,7 +361,8 @@ static bool base_write(struct kube_journal *j, int64_t now_ns)
     return true;
 }
 
-/* One that would have to leave something out waits for it, but not for ever. */
+/* Reports whether a base is due. While there are orphans, which a base must leave out, it is delayed, but not
+ * forever. */
 static bool base_due(const struct kube_journal *j, int64_t now_ns)
 {
     uint64_t segment = j->c.segment_bytes ? j->c.segment_bytes : SEGMENT_BYTES;
@@ -383,7 +382,7 @@ static void store_end(struct kube_journal *j)
     if (j->standing == RECORDING)
         changes_end(j);
     record_drop(j);
-    store_drain(j->store); /* with what waits for it here */
+    store_drain(j->store); /* including the queue here */
     kube_sealer_free(j->sealer);
     j->sealer = NULL;
     loop_source_free(j->fd);
@@ -418,7 +417,7 @@ static void store_begin(struct kube_journal *j)
     j->standing = OPEN;
 }
 
-/* Can anything be written again? */
+/* Writes a small record to test whether writing works again. */
 static void try_again(struct kube_journal *j)
 {
     j->retry_ns = kube_wall_ns() + (j->pause_ns ? j->pause_ns : RETRY_NS);
@@ -446,7 +445,7 @@ bool kube_journal_turn(struct kube_journal *j, int64_t now_ns)
 
 /* ---- plans -------------------------------------------------------------------------------------------------------------- */
 
-/* So many as a record has room for; the hash is over all. */
+/* Writes as many actions as a record has room for; the hash covers all. */
 static void actions_write(const struct berth_plan *plan, struct str *to)
 {
     size_t len = berth_plan_actions(plan), i = 0;
@@ -479,7 +478,7 @@ void kube_journal_plan(struct kube_journal *j, int64_t now_ns, const struct bert
     record_end(j, "kube.plan", more.at, false);
 }
 
-/* ---- from outside ------------------------------------------------------------------------------------------------------- */
+/* ---- interface -------------------------------------------------------------------------------------------------- */
 
 struct kube_journal *kube_journal_new(const struct kube_journal_config *config)
 {

@@ -1,7 +1,8 @@
-/* journal_claims.h - what is claimed for each role of a job, as text, as last told: a base has all of them (kube/journal/journal.h).
+/* journal_claims.h - the last claim of each role of a job, as text, because a base contains all of them
+ * (kube/journal/journal.h).
  *
- * Told also while nothing is written, by whoever only judges: so those of roles that are gone are forgotten now and then, and there are never
- * more than about twice as many as there are roles.
+ * Claims are recorded even while nothing is written, also by processes that only admit jobs. Claims of roles that are
+ * gone are therefore removed from time to time; there are at most about twice as many claims as roles.
  */
 #pragma once
 
@@ -18,11 +19,11 @@ struct claimed {
 struct journal_claims {
     VEC(struct claimed) all;
     struct map by_role;
-    size_t look_len; /* so many: then those that are gone are looked for */
+    size_t look_len; /* number of claims at which gone roles are removed */
 };
 
-/* True: it was another before, or none. Amortised O(1). */
+/* Stores a claim; returns true if it is new or differs. Amortised O(1). */
 bool journal_claims_put(struct journal_claims *c, const struct project *p, const char *role, const char *text);
-/* Forgets those of roles that the projection does not have. O(all) */
+/* Removes the claims of roles that the cache does not have. O(claims) */
 void journal_claims_trim(struct journal_claims *c, const struct project *p);
 void journal_claims_done(struct journal_claims *c);

@@ -1,4 +1,6 @@
-/* journal_kit_test.h - a projection with tenants and jobs, a journal of it in a folder of its own, and a scheduler of a few lines; for tests. */
+/* journal_kit_test.h - a fixture for tests: a cache with tenants and jobs, a journal of it in its own folder, and a
+ * minimal scheduler.
+ */
 #pragma once
 
 #include <setjmp.h>
@@ -21,14 +23,14 @@
 #include "kube/sched/policy.h"
 #include "net/loop.h"
 
-/* journal/shelf.h and the projection's inside both have a shelf; the kit of objects needs neither. */
+/* journal/shelf.h and the cache's internals both define a shelf; the kit of objects needs neither. */
 #include "kube/object/object_kit_test.h"
 
 #define CPU(amount) "containers: [{name: c, resources: {requests: {cpu: " amount "}}}]"
 #define TASKS_MAX 8
 
 struct room {
-    struct scene s; /* first: callbacks are given its address */
+    struct scene s; /* first member: callbacks get its address */
     struct loop *loop;
     struct log log;
     FILE *sink;
@@ -72,7 +74,7 @@ static inline void room_input(void *ctx, const struct project_input *in)
     kube_journal_input(((struct room *)ctx)->journal, in);
 }
 
-/* With so many of the names; from the second on they have profiles of their own. */
+/* Sets up a room with this many scheduler names; from the second on they have profiles of their own. */
 static inline int room_setup_names(void **state, size_t names_len)
 {
     static const char *const names[] = {"berth", "berth-pack"}, *const profiles[] = {"", "pack"};
@@ -127,7 +129,7 @@ static inline int room_remove(const char *path, const struct stat *st, int type,
     return remove(path);
 }
 
-/* All is written, and whoever reads finds it; the next plan begins with a base. */
+/* Finishes the journal for readers; the next plan begins with a base. */
 static inline void room_settle(struct room *r)
 {
     kube_journal_rest(r->journal);
@@ -173,7 +175,7 @@ static inline void room_carry_out(struct room *r, const struct berth_action *a)
     }
 }
 
-/* As kube/sched/scheduler.c does it. Returns how many actions there were. */
+/* Plans and carries out like kube/sched/scheduler.c. Returns the number of actions. */
 static inline size_t room_plan(struct room *r)
 {
     struct berth_err err = {0};
@@ -206,7 +208,7 @@ static inline void room_queue(struct room *r, const char *name, const char *spec
     json_decref(tree);
 }
 
-/* A role "default:train:NAME" whose pod has this spec. */
+/* Puts a role "default:train:NAME" whose pod has this spec. */
 static inline void room_role(struct room *r, const char *name, const char *spec)
 {
     CLEANUP(str) struct str yaml = {0}, bytes = {0}, id = {0};

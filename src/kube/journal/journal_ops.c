@@ -108,7 +108,7 @@ static void add_text(struct str *to, const char *lead, const char *text)
     str_add_json(to, text);
 }
 
-/* ["word/id", */
+/* Begins a change: ["word/id", */
 static size_t change_begin(struct journal_ops *o, enum journal_word word, const char *id, struct str *to)
 {
     if (to->len && to->at[to->len - 1] == ']')
@@ -160,7 +160,7 @@ static void add_base64(struct str *to, struct proto_reader bytes)
     str_add(to, "\"}");
 }
 
-/* Its hash; written before, if it is new. */
+/* Returns the template's hash; writes the template first if it is new. */
 static uint64_t template_write(struct journal_ops *o, struct proto_reader kept, struct str *to)
 {
     uint64_t hash = hash_bytes(kept.at, (size_t)(kept.end - kept.at), 0);
@@ -227,7 +227,7 @@ static void object_write(struct journal_ops *o, const struct project_input *in, 
     str_add(&id, in->object->name);
     size_t begun = change_begin(o, word, id.at, to);
     if (gone && pod && id.len > BERTH_NAME_MAX)
-        add_text(to, "{\"gone\":", in->object->uid); /* it is known by that alone */
+        add_text(to, "{\"gone\":", in->object->uid); /* the uid suffices to identify it */
     else if (gone)
         str_add(to, "null");
     else if (pod)
@@ -239,7 +239,7 @@ static void object_write(struct journal_ops *o, const struct project_input *in, 
     change_end(o, word, begun, to);
 }
 
-/* ---- the rest ----------------------------------------------------------------------------------------------------------- */
+/* ---- decisions and roles ---------------------------------------------------------------------------------------- */
 
 static void role_write(struct journal_ops *o, const struct project_input *in, struct str *to)
 {
@@ -297,7 +297,7 @@ static void taken_write(struct journal_ops *o, const struct project_input *in, s
     change_end(o, WORD_TAKEN, begun, to);
 }
 
-/* Of an instance, by its number. */
+/* Writes an input about an instance, identified by its number. */
 static void instance_write(struct journal_ops *o, enum journal_word word, const struct project_input *in,
                            struct str *to)
 {

@@ -1,8 +1,8 @@
-/* journal_ops.h - inputs as the journal has them: changes of a record, [key, document], in order.
+/* journal_ops.h - encoding of inputs in the journal: the changes of a record, each [key, document], in order.
  *
- * The key begins with a word, by which inputs are hashed, too: "pods/default:web-1", "assume/default:web-1", "queues/gpu". Objects are protobuf in
- * base64 (`pb`), without what the projection does not keep; what pods have in common is written once, as "templates/HASH", and then named (`t`).
- * docs/kubernetes.md has the table. Reading them again is replay_ops.c.
+ * A key begins with a word, by which inputs are also hashed: "pods/default:web-1", "assume/default:web-1",
+ * "queues/gpu". Objects are stripped protobuf in base64 (`pb`). The shared part of pods is written once as
+ * "templates/HASH" and then referenced (`t`). docs/kubernetes.md has the table. The decoder is replay_ops.c.
  */
 #pragma once
 
@@ -43,30 +43,30 @@ enum journal_word {
 };
 extern const char *const journal_words[WORDS];
 
-/* A hash over all inputs of a word, in order, since the base. */
+/* Hashes over all inputs of each word, in order, since the base. */
 struct journal_hashes {
     uint64_t at[WORDS];
     bool changed[WORDS]; /* since the last plan */
 };
-/* One more change, as it is written: from its bracket to its bracket. */
+/* Adds a change as written, including its brackets. */
 void journal_hash_add(struct journal_hashes *h, enum journal_word word, const char *change, size_t len);
-/* Adds "kinds":{"pods":"HEX", ...}: those that changed, which are told by that. */
+/* Adds "kinds":{"pods":"HEX", ...} with the hashes that changed, and resets `changed`. */
 void journal_hashes_write(struct journal_hashes *h, struct str *to);
 
 struct journal_ops {
     struct str key;
-    VEC(uint64_t) templates; /* that were written, by hash */
+    VEC(uint64_t) templates; /* hashes of the templates written since the base */
     struct map by_hash;
     struct journal_hashes hashes;
 };
 void journal_ops_done(struct journal_ops *o);
-/* A base follows: nothing is written yet. */
+/* Starts a base: no template is written yet. */
 void journal_ops_clear(struct journal_ops *o);
 
-/* Each adds its changes to an array under way. */
+/* Each appends its changes to a JSON array. */
 void journal_input_write(struct journal_ops *o, const struct project_input *in, struct str *to);
 void journal_tenant_write(struct journal_ops *o, const struct tenant_input *in, struct str *to);
-/* The document of a claim alone; "null": its job is gone. */
+/* Writes the document of a claim only; "null": its job is gone. */
 void journal_claim_text(const struct job_claim *claim, struct str *to);
 void journal_change_write(struct journal_ops *o, enum journal_word word, const char *id, const char *doc, size_t len,
                           struct str *to);

@@ -8,7 +8,7 @@
 #include "net/loop.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define AGE_NS (24 * 3600 * SECOND_NS) /* of the oldest record that is in no segment */
+#define AGE_NS (24 * 3600 * SECOND_NS) /* maximum age of the oldest unsealed record */
 #define RETRY_NS (60 * SECOND_NS)
 enum { BYTES_GUESSED = 1024 };
 
@@ -17,11 +17,11 @@ struct kube_sealer {
     char *dir;
     struct worker *worker;
     bool running;
-    uint64_t bytes;    /* of records that are in no segment */
-    int64_t sealed_ns; /* when the last one was made */
+    uint64_t bytes;    /* of unsealed records */
+    int64_t sealed_ns; /* time of the last segment */
     int64_t not_before_ns;
     uint64_t segments;
-    /* The worker's while it runs. */
+    /* Used by the worker while it runs. */
     struct seal_options options;
     struct shelf_retention retention;
     struct segment made;
@@ -30,7 +30,7 @@ struct kube_sealer {
     struct berth_err err, retain_err;
 };
 
-/* Documents of the daemon's kinds there are none: a base is made of records (kube/journal/journal.h). */
+/* No documents of the store are kept in segments: a base consists of records (kube/journal/journal.h). */
 static bool keeps(const char *key)
 {
     (void)key;
@@ -75,7 +75,7 @@ uint64_t kube_sealer_segments(const struct kube_sealer *s)
     return s ? s->segments : 0;
 }
 
-/* Beside the loop. */
+/* Runs on the worker. */
 static void work(void *ctx)
 {
     struct kube_sealer *s = ctx;

@@ -1,7 +1,10 @@
-/* journal_seal.h - the rotation of berth-kube's journal: when the log is long or old enough, its records become a segment, on a thread beside the loop.
+/* journal_seal.h - rotation of berth-kube's journal: when the log is long or old enough, its records become a sealed
+ * segment, on a worker thread.
  *
- * What is sealed is trimmed from the log at once: nobody reads it there. What fails is told in the log of the process and tried again later; the records
- * stay where they are meanwhile. Not in here: the format (journal/segment.h), and when a base is written, without which old segments would be missed.
+ * Sealed records are trimmed from the log at once, where no reader needs them. Failures are logged and retried later;
+ * the records stay in the log meanwhile.
+ *
+ * Not here: the format (journal/segment.h), and the writing of bases, without which old segments could not be removed.
  */
 #pragma once
 
@@ -21,10 +24,10 @@ struct kube_sealer_config {
     uint64_t keep_bytes, segment_bytes;
 };
 struct kube_sealer *kube_sealer_new(const struct kube_sealer_config *config);
-void kube_sealer_free(struct kube_sealer *s); /* waits for what is under way; before the store. NULL is fine */
-/* A record of so many bytes was written. */
+void kube_sealer_free(struct kube_sealer *s); /* waits for work in progress; free it before the store. Accepts NULL */
+/* Notes that a record of this size was written. */
 void kube_sealer_note(struct kube_sealer *s, size_t bytes);
-/* Begins what is due. */
+/* Starts sealing if it is due. */
 void kube_sealer_step(struct kube_sealer *s, int64_t now_ns);
-/* Made so far; of NULL: none. */
+/* Returns the number of segments made so far; 0 for NULL. */
 uint64_t kube_sealer_segments(const struct kube_sealer *s);

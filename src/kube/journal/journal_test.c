@@ -1,4 +1,6 @@
-/* journal_test.c - what is recorded is enough to make every plan again; what is changed is found; disks that fail; no secrets. */
+/* journal_test.c - recorded inputs suffice to make every plan again; modifications are found; failing disks; no
+ * secrets.
+ */
 #include "kube/journal/journal_kit_test.h"
 
 #include <signal.h>
@@ -10,7 +12,7 @@
 #include "kube/journal/journal_ops.h"
 #include "store/store.h"
 
-/* ---- a life of its own -------------------------------------------------------------------------------------------------- */
+/* ---- a random workload ------------------------------------------------------------------------------------------ */
 
 struct dice {
     uint64_t at;
@@ -51,7 +53,7 @@ static void pod_go(struct room *r, unsigned number)
     scene_drop(&r->s, PROJECT_POD, yaml.at);
 }
 
-/* The API server shows what was decided, refuses it, or takes its time. */
+/* The API server confirms decisions, rejects them, or delays them. */
 static void bindings_come(struct room *r, struct dice *d, const uint32_t *cpus)
 {
     char id[64];
@@ -141,7 +143,7 @@ static void life(struct room *r, uint64_t seed, unsigned turns)
     }
 }
 
-/* ---- the same again ------------------------------------------------------------------------------------------------------ */
+/* ---- replay ----------------------------------------------------------------------------------------------------- */
 
 static void every_plan_is_made_again(void **state)
 {
@@ -156,7 +158,7 @@ static void every_plan_is_made_again(void **state)
     assert_true(result.inputs > 500);
 }
 
-/* Whatever is under way when a base is written, plans after it are the same. */
+/* Plans after a base are reproduced whatever was in progress when it was written. */
 static void from_any_base(void **state)
 {
     (void)state;
@@ -177,7 +179,8 @@ static void from_any_base(void **state)
     }
 }
 
-/* Made for a job that goes before anybody has seen it; then a base; then it is seen. */
+/* A pod is created for a job that is deleted before the watch shows the pod; then a base is written; then the pod
+ * appears. */
 static void a_pod_of_a_job_that_is_gone(void **state)
 {
     struct room *r = *state;
@@ -197,7 +200,7 @@ static void a_pod_of_a_job_that_is_gone(void **state)
     assert_int_equal(result.bases, 2);
 }
 
-/* One that is due by its size waits until such a pod is seen; not for ever. */
+/* A base that is due by size waits until such a pod is seen, but not forever. */
 static void a_base_waits_for_unseen_pods(void **state)
 {
     unsigned waits[2] = {0};
@@ -223,23 +226,23 @@ static void a_base_waits_for_unseen_pods(void **state)
                 for (unsigned k = 0; k < 2; k++)
                     task_bind(r, k ? "w-1" : "w-0", k, "n1");
         }
-        assert_false(project_orphans(r->s.p)); /* seen, or given up */
+        assert_false(project_orphans(r->s.p)); /* seen, or given back */
         struct kube_replay_result result = room_replay(r, &found);
         room_same(&result, &found, seen);
         (void)room_teardown(&at);
     }
-    assert_true(waits[0] > waits[1] * 3 / 2); /* until it would be twice as large */
+    assert_true(waits[0] > waits[1] * 3 / 2); /* delayed until twice the size */
 }
 
-/* ---- what was changed ----------------------------------------------------------------------------------------------------- */
+/* ---- modified journals ------------------------------------------------------------------------------------------ */
 
-/* Lines of an export, one record with something else in it, and a chain that is right again. */
+/* Copies an export with one record modified, and repairs the hash chain. */
 struct forgery {
     FILE *to;
     const char *from, *by;
     uint64_t chain;
     size_t changed;
-    bool drop; /* leave out the record instead */
+    bool drop; /* removes the record instead */
 };
 
 static int forge(void *ctx, const struct store_record *record)
@@ -325,7 +328,7 @@ static void another_plan_is_found(void **state)
     assert_string_equal(found.input, "");
 }
 
-/* What rests on a record that is not there is not made; the base after it is. */
+/* Plans that depend on a missing record are not made; those after the next base are. */
 static void a_missing_record_is_a_gap(void **state)
 {
     struct room *r = *state;
@@ -338,7 +341,7 @@ static void a_missing_record_is_a_gap(void **state)
     assert_int_equal(f.changed, 1);
     assert_int_equal(result.different, 0);
     assert_int_equal(result.gaps, 1);
-    assert_int_equal(result.plans + result.skipped, 6 - 1); /* one went with the record */
+    assert_int_equal(result.plans + result.skipped, 6 - 1); /* one plan went with the record */
     assert_true(result.skipped > 0);
     assert_int_equal(result.bases, 2);
 }
@@ -351,7 +354,7 @@ static void pump(struct room *r, unsigned rounds)
         (void)loop_once(r->loop, INT64_C(20000000), NULL);
 }
 
-/* No byte beyond what a file has now, as on a full disk. */
+/* Simulates a full disk: files cannot grow any more. */
 static void a_full_disk(void **state)
 {
     struct room *r = *state;
@@ -364,7 +367,7 @@ static void a_full_disk(void **state)
     assert_true(kube_journal_stats(r->journal).on);
     none = (struct rlimit){.rlim_cur = 4096, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-    for (unsigned i = 100; kube_journal_stats(r->journal).on; i++) { /* however long the disk takes to say no */
+    for (unsigned i = 100; kube_journal_stats(r->journal).on; i++) { /* however long the disk takes to fail */
         pod_bind(r, i, "", 1, 0, false);
         (void)room_plan(r);
         pump(r, 2);
@@ -376,9 +379,9 @@ static void a_full_disk(void **state)
     assert_int_equal(stats.gaps, 1);
     scene_node(&r->s, "n2", "b", "");
     pod_bind(r, 31, "", 1, 0, false);
-    assert_true(room_plan(r) > 0); /* it goes on deciding */
+    assert_true(room_plan(r) > 0); /* scheduling continues */
     assert_false(kube_journal_stats(r->journal).on);
-    r->now_ns = INT64_MAX / 2; /* past every pause */
+    r->now_ns = INT64_MAX / 2; /* later than every pause */
     while (*kube_journal_stats(r->journal).trouble) {
         (void)room_plan(r);
         pump(r, 3);
@@ -392,7 +395,7 @@ static void a_full_disk(void **state)
     assert_true(result.gaps > 0);
 }
 
-/* Where nothing can be made, nothing is recorded and all else goes on; when it can be, it is. */
+/* If the folder cannot be created, nothing is recorded and all else continues; when it can be, recording starts. */
 static void a_folder_that_is_not_there(void **state)
 {
     struct room *r = *state;
@@ -415,7 +418,7 @@ static void a_folder_that_is_not_there(void **state)
     assert_true(kube_journal_stats(r->journal).on);
 }
 
-/* Larger than what may wait for the disk otherwise: it is written all the same, and what comes after it. */
+/* A base larger than the limit of queued bytes is written, and so are the records after it. */
 static void a_base_of_any_size(void **state)
 {
     enum { OBJECTS = 52, LABEL_BYTES = 1 << 20 }; /* 69 MiB in base64 */
@@ -453,7 +456,7 @@ static void a_base_of_any_size(void **state)
 
 /* ---- claims --------------------------------------------------------------------------------------------------------------- */
 
-/* Whoever only judges writes no base, and jobs come and go. */
+/* A process that only admits jobs writes no base, while jobs come and go. */
 static void claims_of_jobs_that_went_are_forgotten(void **state)
 {
     struct room *r = *state;
@@ -471,7 +474,7 @@ static void claims_of_jobs_that_went_are_forgotten(void **state)
     }
     assert_in_range(most, 1, 100);
     (void)room_plan(r);
-    assert_int_equal(kube_journal_stats(r->journal).claims, 1); /* the one that stays */
+    assert_int_equal(kube_journal_stats(r->journal).claims, 1); /* the job that stays */
 }
 
 /* ---- segments -------------------------------------------------------------------------------------------------------------- */
@@ -482,7 +485,7 @@ static void segments_are_sealed_and_go(void **state)
     struct room_difference found = {0};
     kube_journal_free(r->journal);
     r->config.segment_bytes = 20000;
-    r->config.keep_bytes = 30000; /* packed; a base comes every 80,000 unpacked */
+    r->config.keep_bytes = 30000; /* packed; a base comes every 80,000 unpacked bytes */
     r->journal = kube_journal_new(&r->config);
     for (unsigned i = 0; kube_journal_stats(r->journal).segments < 16; i++) { /* however long each takes */
         life(r, 500 + i, 12);
@@ -495,7 +498,7 @@ static void segments_are_sealed_and_go(void **state)
     assert_int_equal(journal_open(&(struct journal_sources){.data = r->dir}, &journal, NULL), 0);
     const struct shelf *shelf = journal_shelf(journal);
     assert_true(shelf->items.len > 0);
-    assert_true(shelf->items.at[0].segment.number > 1); /* the first is gone */
+    assert_true(shelf->items.at[0].segment.number > 1); /* the first one was removed */
     struct kube_replay_result result = room_replay(r, &found);
     room_same(&result, &found, 500);
     assert_true(result.bases > 0);
@@ -519,7 +522,7 @@ static int hidden(const char *path, const struct stat *st, int type, struct FTW 
     return memmem(bytes, len, CANARY, strlen(CANARY)) ? 1 : 0;
 }
 
-/* Is the text in what the journal has of objects, too, which is in base64? */
+/* Reports whether the text occurs in a record, also within objects in base64. */
 static int hidden_record(void *ctx, const struct store_record *record)
 {
     struct bytes changes = {0}, one = {0}, key = {0}, doc = {0}, pb = {0};

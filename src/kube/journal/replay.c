@@ -13,7 +13,7 @@
 
 enum { KEYS_MAX = 1000, KEYS_SHOWN = 5 };
 
-/* An input since the last plan, for saying which may differ. */
+/* An input since the last plan, to name those that may differ. */
 struct replay_key {
     enum journal_word word;
     char *key;
@@ -23,11 +23,11 @@ struct replay {
     const struct kube_replay_options *o;
     struct kube_replay_result *result;
     struct replayed now;
-    bool known;       /* all since the base is there */
+    bool known;       /* all records since the base are present */
     uint64_t base, n; /* of the last record */
     VEC(struct replay_key) keys;
     struct str text;
-    uint64_t from_seq; /* of the first pass: the last base before what is asked for */
+    uint64_t from_seq; /* of the first pass: the last base before the requested range */
     struct berth_err *err;
 };
 
@@ -57,7 +57,8 @@ static int changes_take(struct replay *r, struct bytes record)
     return rc;
 }
 
-/* Which kinds of input differ, and what of these came since the last plan. From here on the recorded hash counts. */
+/* Finds the kinds of input that differ, and names those inputs that came since the last plan. Afterwards continues from
+ * the recorded hash. */
 static void inputs_compare(struct replay *r, struct bytes cycle)
 {
     struct bytes hashes;
@@ -142,7 +143,7 @@ static int plan_make(struct replay *r, const struct store_record *record, struct
 
 /* ---- records ------------------------------------------------------------------------------------------------------------- */
 
-/* What follows rests on what is not known, up to the next base. */
+/* After missing records, everything up to the next base is unknown. */
 static void lose(struct replay *r)
 {
     r->result->gaps += r->known;
@@ -181,7 +182,7 @@ static int on_record(void *ctx, const struct store_record *record)
     return 0;
 }
 
-/* Records that were never written, or are gone with their segments. */
+/* Detects records that were never written, or are gone with their segments. */
 static int on_start(void *ctx, const struct journal_break *b)
 {
     struct replay *r = ctx;
@@ -204,7 +205,7 @@ int kube_replay(struct journal *journal, const struct kube_replay_options *optio
 {
     struct replay r = {.o = options, .result = ret, .err = err};
     int rc = 0;
-    /* A record is written soon after the moment that its plan was made for. */
+    /* A record is written soon after the time of its plan. */
     int64_t until_ns = options->to_ns ? options->to_ns + 3600 * INT64_C(1000000000) : 0;
     *ret = (struct kube_replay_result){0};
     if (options->from_ns)

@@ -1,8 +1,8 @@
-/* replay.h - every plan that berth-kube recorded (kube/journal/journal.h) made again, and compared.
+/* replay.h - makes every plan recorded by berth-kube (kube/journal/journal.h) again and compares.
  *
- * From each base on the projection and the tenants are made again of the recorded inputs, by the same code that watches feed, and each plan by the same
- * core. Compared are the hashes of the inputs, by their kind, the instances that came of what was decided, and the hash of the plan. Where records are
- * missing, plans are counted and not made, up to the next base.
+ * From each base on, the cache and the tenants are rebuilt from the recorded inputs by the same code that watches feed,
+ * and each plan is made by the same core. Compared are the hashes of the inputs by kind, the instances created by
+ * decisions, and the hash of the plan. Where records are missing, plans are counted but not made, until the next base.
  */
 #pragma once
 
@@ -16,29 +16,30 @@
 struct journal;
 
 struct kube_replay_difference {
-    uint64_t plan, record;                    /* number since the start of the process; the record it is in */
-    int64_t now_ns;                           /* the moment it was made for */
-    uint64_t recorded, replayed;              /* hashes of the plan; the same where only inputs differ */
-    const char *input;                        /* the first that differs, a sentence; "": all are the same */
+    uint64_t plan, record;                    /* number since the start of the process; its record */
+    int64_t now_ns;                           /* time of the plan */
+    uint64_t recorded, replayed;              /* hashes of the plan; equal if only inputs differ */
+    const char *input;                        /* first differing input, as a sentence; "": none */
     const json_t *actions, *actions_replayed; /* [[op, workload, ordinal, node, instance, cause, ...], ...] */
 };
 
 struct kube_replay_options {
-    uint64_t from_plan, to_plan; /* 0: no bound; what is before is made, not compared */
-    int64_t from_ns, to_ns;      /* of the moments of plans; 0: no bound */
+    uint64_t from_plan, to_plan; /* 0: no bound; earlier plans are made but not compared */
+    int64_t from_ns, to_ns;      /* bounds of plan times; 0: no bound */
     void (*differs)(void *ctx, const struct kube_replay_difference *d);
     void *ctx;
 };
 
 struct kube_replay_result {
     uint64_t records, inputs, bases, plans, different;
-    uint64_t skipped; /* plans whose inputs are not to be had */
+    uint64_t skipped; /* plans whose inputs are not available */
     uint64_t gaps;    /* places where records are missing */
 };
 
-/* 0 also when there are differences. -EBADMSG for a record that cannot be read, and for a journal that is not berth-kube's. */
+/* Returns 0 even if there are differences. -EBADMSG for an unreadable record, and for a journal that is not
+ * berth-kube's. */
 int kube_replay(struct journal *journal, const struct kube_replay_options *options, struct kube_replay_result *ret,
                 struct berth_err *err);
 
-/* `berth-kube replay DIR`: argv[0] is its name. The status of the process: 1 also where something differs. */
+/* The command `berth-kube replay DIR`: argv[0] is its name. Returns the exit status: 1 also if something differs. */
 int kube_replay_main(int argc, char *const *argv, FILE *out);

@@ -1,4 +1,4 @@
-/* replay_fuzz.c - any lines are records of a journal that are replayed, or refused with words. */
+/* replay_fuzz.c - arbitrary lines as records of a journal: replayed, or rejected with a message. */
 #include <assert.h>
 #include <string.h>
 

@@ -7,8 +7,8 @@
 #include "control/kind/kind.h"
 #include "kube/job/job.h"
 
-enum { PLACES_MAX = 1 << 22 }; /* for pods, at once */
-/* Far from where sums of two end. */
+enum { PLACES_MAX = 1 << 22 }; /* maximum number of pod slots */
+/* Far enough from the limits that sums cannot overflow. */
 #define MOMENT_MIN (-(INT64_MAX / 4))
 #define INSTANCE_MAX (INT64_MAX / 2)
 
@@ -26,7 +26,7 @@ static bool number_same(const void *ctx, uint32_t value, const void *key)
     return ((const struct replay_numbers *)ctx)->at.at[value] == *(const uint64_t *)key;
 }
 
-/* False: it was there before. */
+/* False: the number exists already. */
 static bool number_add(struct replay_numbers *n, uint64_t number)
 {
     if (map_find(&n->by_number, hash_u64(number), number_same, n, &number) != MAP_NONE)
@@ -37,7 +37,7 @@ static bool number_add(struct replay_numbers *n, uint64_t number)
     return true;
 }
 
-/* ---- what documents say -------------------------------------------------------------------------------------------------- */
+/* ---- numbers in documents --------------------------------------------------------------------------------------- */
 
 static const struct number {
     unsigned word;
@@ -46,7 +46,8 @@ static const struct number {
     bool needed;
 } numbers[] = {
     {PROJECT_POD,      "created",    MOMENT_MIN, REPLAY_MOMENT_MAX,      false},
-    {PROJECT_POD,      "deleted",    MOMENT_MIN, INT64_MAX,              false}, /* by any grace period */
+ /* may be far in the future by a long grace period */
+    {PROJECT_POD,      "deleted",    MOMENT_MIN, INT64_MAX,              false},
     {PROJECT_POD,      "bound",      MOMENT_MIN, REPLAY_MOMENT_MAX,      false},
     {PROJECT_POD,      "instance",   0,          INSTANCE_MAX,           false},
     {WORD_ASSUME,      "instance",   0,          INSTANCE_MAX,           true },
@@ -96,7 +97,7 @@ static size_t colons(const char *text)
     return count;
 }
 
-/* "namespace:name", and a uid, which is its name where that is too long. */
+/* "namespace:name" with a uid; the id is the uid if that would be too long. */
 static bool pod_named(const char *id, const json_t *doc)
 {
     const char *uid = text_of(doc, json_object_get(doc, "gone") ? "gone" : "uid"), *colon = strchr(id, ':');
@@ -164,22 +165,22 @@ static bool is_named(enum journal_word word, const char *id, const json_t *doc)
     }
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------------- */
+/* ---- the check -------------------------------------------------------------------------------------------------- */
 
-/* Of objects, roles and claims it says that they are gone. */
+/* For objects, roles and claims, null means that they are gone. */
 static bool may_be_null(enum journal_word word)
 {
     return word < WORD_SETTLE || word == WORD_ROLES || word == WORD_ROLE_CLAIMS;
 }
 
-/* What is remembered of those that wait is told in a base alone. */
+/* The state of waiting pods occurs only in a base. */
 static bool only_in_base(enum journal_word word)
 {
     return word == WORD_HELD || word == WORD_TAKEN || word == WORD_RENEW || word == WORD_TENANT_FORCE ||
            word == WORD_TENANT_CLAIMED;
 }
 
-/* A base has its instances' numbers. */
+/* In a base, instances must have valid and distinct numbers. */
 static const char *instance_wrong(enum journal_word word, const json_t *doc, struct replay_numbers *given)
 {
     uint64_t instance = (uint64_t)json_integer_value(json_object_get(doc, "instance"));

@@ -1,8 +1,8 @@
-/* replay_guard.h - can a change of a journal be one that berth-kube has written?
+/* replay_guard.h - validates changes of a journal before they are applied: could berth-kube have written this change?
  *
- * A file may be damaged, or made up by somebody. A projection believes what it is told: names that have the form they must have, ordinals that a job
- * can have, instances that are there once. So this is asked of every change before it is done (replay_ops.c); what documents and objects say
- * beside is for those to judge who read them.
+ * A file may be damaged or forged. A cache trusts its inputs: names have the required form, ordinals are possible for a
+ * job, instances exist once. So every change is checked before replay_ops.c applies it. The contents of documents and
+ * objects are checked by their parsers.
  */
 #pragma once
 
@@ -11,10 +11,10 @@
 #include "base/err.h"
 #include "kube/journal/journal_ops.h"
 
-/* What is later than this is no moment. */
+/* Latest valid time. */
 #define REPLAY_MOMENT_MAX (INT64_MAX / 4 * 3)
 
-/* Instances of a base, each once. */
+/* The instances of a base, each at most once. */
 struct replay_numbers {
     VEC(uint64_t) at;
     struct map by_number;
@@ -22,6 +22,7 @@ struct replay_numbers {
 };
 void replay_numbers_clear(struct replay_numbers *n);
 
-/* -EBADMSG with what is wrong with it, as the end of a sentence. `base`: it is of a base, whose instances so far are given; those of the change are added. */
+/* Returns -EBADMSG with the problem as the end of a sentence. `base`: the change is part of a base with the instances
+ * in *given; those of the change are added. */
 int replay_check(enum journal_word word, const char *id, const json_t *doc, bool base, struct replay_numbers *given,
                  struct berth_err *err);

@@ -1,4 +1,4 @@
-/* replay_main.c - `berth-kube replay`: every plan in a journal made again, and compared. */
+/* replay_main.c - `berth-kube replay`: makes every plan of a journal again and compares. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ enum { FLAGS = sizeof flags / sizeof *flags };
 
 struct telling {
     FILE *out;
-    json_t *list; /* of differences; NULL: they are told as they come */
+    json_t *list; /* list of differences; NULL: they are printed as they are found */
     uint64_t told;
 };
 
@@ -52,7 +52,7 @@ static void help(FILE *to)
 
 /* ---- differences --------------------------------------------------------------------------------------------------------- */
 
-/* Is the same in both? Scores are told, not decided. */
+/* Compares actions; scores are informational and ignored. */
 static bool same_action(const json_t *a, const json_t *b)
 {
     for (size_t i = 0; i < 6; i++) {
@@ -172,7 +172,7 @@ static int bound_read(const char *option, const char *text, uint64_t *ret_plan, 
                    option, text);
 }
 
-/* DIR may stand anywhere among the options. */
+/* Parses the command line; DIR may be anywhere among the options. */
 static int line_read(int argc, char *const *argv, const char **ret_dir, struct replay_flags *ret, struct berth_err *err)
 {
     static char output[] = "--output";
@@ -198,7 +198,7 @@ static int line_read(int argc, char *const *argv, const char **ret_dir, struct r
     return 0;
 }
 
-/* The folder of --journal has a store in it. */
+/* The folder of --journal contains a store. */
 static int sources_open(const char *dir, struct journal **ret, struct berth_err *err)
 {
     CLEANUP(str) struct str path = {0};
@@ -245,6 +245,6 @@ int kube_replay_main(int argc, char *const *argv, FILE *out)
         (void)fprintf(stderr, PROGRAM ": %s\n", err.text);
     json_decref(t.list);
     bool shown = rc == 0 && !result.different &&
-                 (result.plans || !result.skipped); /* that nothing could be made again shows nothing */
+                 (result.plans || !result.skipped); /* a replay that could make no plan proves nothing */
     return shown && fflush(out) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

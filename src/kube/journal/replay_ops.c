@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "control/kind/kind.h"
 
-/* One change on its way in. */
+/* A change being applied. */
 struct taking {
     struct replayed *r;
     enum journal_word word;
@@ -69,7 +69,7 @@ static bool template_find(const struct taking *t, struct proto_reader *ret)
     return true;
 }
 
-/* ---- inputs of the projection ------------------------------------------------------------------------------------------- */
+/* ---- inputs of the cache ---------------------------------------------------------------------------------------- */
 
 static void input_take(const struct taking *t, const struct project_input *in)
 {
@@ -316,7 +316,7 @@ static const char *on_claim(void *ctx, const char *role, struct arena *arena, st
     return claim_apply(r->claims.at[i].doc, r->tenants, arena, w);
 }
 
-/* Pods of jobs are told to nobody: what followed from them is in the record. */
+/* Tasks are not reported to jobs: the record contains what followed. */
 static void on_task(void *ctx, const struct project_task *task)
 {
     (void)ctx;
@@ -398,7 +398,7 @@ static int base_take(const struct taking *t)
     return 0;
 }
 
-/* ---- all of them -------------------------------------------------------------------------------------------------------- */
+/* ---- changes ---------------------------------------------------------------------------------------------------- */
 
 static int take(const struct taking *t)
 {

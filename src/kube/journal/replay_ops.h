@@ -1,4 +1,6 @@
-/* replay_ops.h - changes of a record of the journal, done to a projection and tenants of a replay; the other side of journal_ops.h. */
+/* replay_ops.h - applies the changes of journal records to the cache and tenants of a replay; the decoder of
+ * journal_ops.h.
+ */
 #pragma once
 
 #include <jansson.h>
@@ -23,17 +25,17 @@ struct replayed {
     struct kube_policy policy;
     char **schedulers, **profiles;
     size_t schedulers_len;
-    bool base; /* its inputs are being read */
+    bool base; /* the inputs of a base are being read */
     VEC(struct replay_template) templates;
     struct map templates_by_hash;
     VEC(struct replay_claim) claims;
     struct map claims_by_role;
-    struct replay_numbers numbers; /* of the base, while it is being read */
+    struct replay_numbers numbers; /* instances of the base, while it is being read */
     struct journal_hashes hashes;
     struct str text, bytes;
-    char odd[BERTH_ERR_TEXT_MAX]; /* the first input since the last plan that came to something else; "" */
+    char odd[BERTH_ERR_TEXT_MAX]; /* first input since the last plan with another result than recorded; "" */
 };
 
 void replayed_done(struct replayed *r);
-/* One change, from its bracket to its bracket. *ret_word: what it is. -EBADMSG where it cannot be read. */
+/* Applies one change, including its brackets. *ret_word: its word. -EBADMSG if it is unreadable. */
 int replayed_take(struct replayed *r, struct bytes change, enum journal_word *ret_word, struct berth_err *err);

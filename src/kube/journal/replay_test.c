@@ -1,4 +1,4 @@
-/* replay_test.c - bases with volumes, gangs and gates under way; the command; journals of others. */
+/* replay_test.c - bases with volumes, gangs and gates in progress; the command; foreign journals. */
 #include "kube/journal/journal_kit_test.h"
 
 #include <errno.h>
@@ -23,7 +23,8 @@ static void same(struct room *r, uint64_t bases)
     assert_true(result.plans >= bases);
 }
 
-/* A volume that was chosen for a pod is nobody else's, also for whoever begins with the base; and where there was none is known, too. */
+/* A volume chosen for a pod stays taken, also in a replay that begins with the base; so do the nodes without
+ * volumes. */
 static void volumes_on_their_way(void **state)
 {
     struct room *r = *state;
@@ -56,7 +57,7 @@ static void volumes_on_their_way(void **state)
     same(r, 5);
 }
 
-/* The same of tasks of a job, which share what was chosen for the claim of the first. */
+/* The same for tasks of a job, which share the volume chosen for the claim of the first. */
 static void volumes_of_tasks(void **state)
 {
     struct room *r = *state;
@@ -76,21 +77,21 @@ static void volumes_of_tasks(void **state)
     assert_int_equal(room_plan(r), 2);
     assert_true(project_pod_of(r->s.p, "default:w-0", &first) && project_pod_of(r->s.p, "default:w-1", &second));
     assert_true(first.instance && second.instance);
-    room_settle(r); /* a base, with these on their way */
+    room_settle(r); /* a base while these are assumed */
     scene_pod(&r->s, "p", "", "", CPU("1") ", " USES("c1"));
-    assert_int_equal(room_plan(r), 0); /* the volume is theirs */
+    assert_int_equal(room_plan(r), 0); /* the volume stays taken */
     project_give_back(r->s.p, first.instance, 0);
     project_give_back(r->s.p, second.instance, 0);
-    assert_int_equal(room_plan(r), 3); /* one for three: the first two have it */
+    assert_int_equal(room_plan(r), 3); /* one volume for three: the first two have it */
     assert_true(project_pod_of(r->s.p, "default:w-0", &first) && first.instance);
-    scene_drop(&r->s, PROJECT_VOLUME, "{metadata: {name: pv1}}"); /* it would not be chosen again */
+    scene_drop(&r->s, PROJECT_VOLUME, "{metadata: {name: pv1}}"); /* another choice would not find it */
     room_settle(r);
     (void)room_plan(r);
     same(r, 3);
 }
 
-/* Two pods share a claim: which of them has its volume bound is in the base, whichever is told first there. The volume is free when both are given
- * back, not before. */
+/* Two pods share a claim: the base says which of them owns the volume, in either order. The volume is free only when
+ * both are given back. */
 static void a_volume_of_two(struct room *r, bool first_is_told_last)
 {
     struct project_pod owner = {0}, other = {0};
@@ -107,7 +108,7 @@ static void a_volume_of_two(struct room *r, bool first_is_told_last)
     assert_int_equal(room_plan(r), 2);
     assert_true(project_pod_of(r->s.p, "default:owner", &owner) && owner.instance);
     assert_true(project_pod_of(r->s.p, "default:other", &other) && other.instance);
-    room_settle(r); /* a base, with these on their way */
+    room_settle(r); /* a base while these are assumed */
     (void)room_plan(r);
     scene_pod(&r->s, "third", "", "", CPU("1") ", " USES("c1"));
     project_give_back(r->s.p, first_is_told_last ? other.instance : owner.instance, INT64_MAX / 2);
@@ -127,7 +128,7 @@ static void a_volume_of_two_in_another_order(void **state)
     a_volume_of_two(*state, true);
 }
 
-/* Volumes that are attached: whether a pod uses them follows from the rest, also for whoever begins with a base. */
+/* Whether a pod uses an attached volume follows from the other inputs, also in a replay that begins with a base. */
 static void volumes_that_are_attached(void **state)
 {
     struct room *r = *state;
@@ -157,7 +158,7 @@ static void volumes_that_are_attached(void **state)
     room_settle(r);
     assert_int_equal(room_plan(r), 0);
     scene_drop(&r->s, PROJECT_POD, "{metadata: {name: a, namespace: default}}");
-    assert_int_equal(room_plan(r), 0); /* as before: what it used is attached */
+    assert_int_equal(room_plan(r), 0); /* as before: the volume it used is attached */
     scene_drop(&r->s, PROJECT_ATTACHMENT, "{metadata: {name: at1}}");
     assert_int_equal(room_plan(r), 1);
     room_settle(r);
@@ -165,7 +166,8 @@ static void volumes_that_are_attached(void **state)
     same(r, 3);
 }
 
-/* Two claims, of which no node has volumes for both: either is tried, and passed over, also by whoever begins with a base. */
+/* Two claims, and no node has volumes for both: each node is tried and excluded, also in a replay that begins with a
+ * base. */
 static void nodes_passed_over(void **state)
 {
     struct room *r = *state;
@@ -211,13 +213,13 @@ static void gangs_and_gates(void **state)
     scene_pod(&r->s, "gated", "app: x", "", CPU("1"));
     assert_int_equal(room_plan(r), 1);
     scene_pod(&r->s, "urgent", "", "", CPU("3") ", priority: 100");
-    assert_true(room_plan(r) > 1); /* others give way */
+    assert_true(room_plan(r) > 1); /* others are preempted */
     room_settle(r);
     (void)room_plan(r);
     same(r, 5);
 }
 
-/* Queues that are in force though what they name is gone. */
+/* Queues stay in force though an object they name is gone. */
 static void queues_in_force(void **state)
 {
     struct room *r = *state;
@@ -228,7 +230,7 @@ static void queues_in_force(void **state)
     (void)room_plan(r);
     tenants_drop(r->s.tenants, KIND_QUEUE, "above");
     (void)room_plan(r);
-    room_queue(r, "low", "{priority: nonsense}"); /* refused: the last good one stays */
+    room_queue(r, "low", "{priority: nonsense}"); /* rejected: the last good spec stays */
     room_settle(r);
     scene_pod(&r->s, "slow", "berth.dev/queue: low", "", CPU("3"));
     scene_pod(&r->s, "fast", "berth.dev/queue: below", "", CPU("3"));
@@ -257,7 +259,8 @@ static void named_pod(struct room *r, const char *name, const char *scheduler)
     scene_put(&r->s, PROJECT_POD, yaml.at);
 }
 
-/* Pods of two names, and a role of a job that names the second: by which profile each is placed is in the base. */
+/* Pods with two scheduler names, and a role of a job with the second one: the base contains the profile of each
+ * name. */
 static void profiles_of_names(void **state)
 {
     struct room *r = *state;
@@ -386,7 +389,7 @@ static int replay_record(const char *record, struct berth_err *err)
     return rc;
 }
 
-/* Files that are damaged, or that somebody made up. */
+/* Damaged or forged files. */
 static void what_was_never_written_is_refused(void **state)
 {
 #define ROLE "[\"templates/01\",{\"pb\":\"\"}],[\"roles/n:j:r\",{\"t\":\"01\",\"namespace\":\"n\",\"job\":\"u\"}],"
@@ -456,7 +459,7 @@ static void plans_of_no_time_are_refused(void **state)
     assert_non_null(strstr(err.text, "at no moment that there is"));
 }
 
-/* And the daemon's replay refuses ours. */
+/* The daemon's replay rejects berth-kube's journal. */
 static void ours_is_refused_elsewhere(void **state)
 {
     static const char record[] = "{\"j\":2,\"kind\":\"kube.plan\",\"at\":1,\"changes\":[],\"cycle\":{\"n\":1}}";

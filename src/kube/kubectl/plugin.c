@@ -23,7 +23,8 @@ static int list(struct plugin_ask *a, const struct plugin_options *o, struct str
     struct plugin_view v;
     struct plugin_loaded *loaded;
     bool queue = strcmp(o->words[0], "queue") == 0;
-    int rc = plugin_load(&a->link, &a->profiles, queue, &loaded, err); /* what waits is on no node */
+    /* only the queue needs jobs: pending tasks are on no node */
+    int rc = plugin_load(&a->link, &a->profiles, queue, &loaded, err);
     if (rc < 0)
         return rc;
     rc = plugin_view_init(&v, plugin_loaded_project(loaded), plugin_loaded_tenants(loaded), &a->profiles,
@@ -43,7 +44,7 @@ static int list(struct plugin_ask *a, const struct plugin_options *o, struct str
     return rc;
 }
 
-/* The verbs, and with how many words. */
+/* The verbs and their numbers of arguments. */
 static const struct {
     const char *name;
     size_t words;
@@ -54,7 +55,7 @@ static const struct {
     {"nodes", 1, "'nodes' takes no name"                                           },
 };
 
-/* What is wrong with the words; NULL: nothing. */
+/* Returns what is wrong with the arguments; NULL: nothing. */
 static const char *words_wrong(const struct plugin_options *o)
 {
     if (o->words_len == 0)

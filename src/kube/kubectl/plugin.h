@@ -1,4 +1,4 @@
-/* plugin.h - `kubectl berth`: what the scheduler would say if it were asked, computed here from what the user may read.
+/* plugin.h - `kubectl berth`: explains scheduling decisions, computed locally from the objects that the user may read.
  *
  * kubectl finds the program kubectl-berth in the PATH. To add a verb: a row in plugin.c, and docs/kubernetes.md.
  */
@@ -16,12 +16,12 @@ enum { PLUGIN_WORDS_MAX = 2 };
 struct plugin_options {
     const char *kubeconfig, *context, *namespace, *output, *scheduler_name, *profile; /* NULL: not given */
     bool help, version;
-    const char *words[PLUGIN_WORDS_MAX]; /* the verb, and what it is about */
+    const char *words[PLUGIN_WORDS_MAX]; /* the verb and its arguments */
     size_t words_len;
 };
-/* -EINVAL with what is wrong. */
+/* Parses the command line. -EINVAL with what is wrong. */
 int plugin_options_read(int argc, char *const *argv, struct plugin_options *ret, struct berth_err *err);
 void plugin_help(FILE *to);
 
-/* All of it; the exit code. */
+/* Runs the plugin; returns the exit code. */
 int plugin_run(int argc, char *const *argv, FILE *out, FILE *trouble);

@@ -13,7 +13,7 @@ static json_int_t number_of(const json_t *job, const char *key)
     return json_integer_value(plugin_part(job, "status", key));
 }
 
-/* A condition that says no, in its own words. */
+/* Prints the message of a condition with this status. */
 static void condition_print(const json_t *job, const char *type, const char *status, struct str *to)
 {
     const json_t *conditions = plugin_part(job, "status", "conditions");
@@ -49,7 +49,7 @@ void plugin_job_told(struct arena *arena, const json_t *job, int64_t now_ns, str
         str_add(to, "If that stays so, look whether berth-kube runs.\n");
 }
 
-/* Its pods, and where they are. */
+/* Prints its pods and their nodes. */
 static void pods_print(struct plugin_ask *a, const char *name, struct str *to)
 {
     CLEANUP(str) struct str path = {0};
@@ -72,7 +72,7 @@ static void pods_print(struct plugin_ask *a, const char *name, struct str *to)
     json_decref(list);
 }
 
-/* What the plan says of a role that is not all placed. */
+/* Explains a role that is not completely placed in the plan. */
 static void role_print(struct plugin_view *v, const char *id, const char *name, struct str *to)
 {
     struct project_holder role;

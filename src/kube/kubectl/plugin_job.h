@@ -1,10 +1,10 @@
-/* plugin_job.h - `kubectl berth why` of a Job of berth.dev: how it stands, what it waits for, where its tasks are. */
+/* plugin_job.h - `kubectl berth why` for a Job of berth.dev: its state, what it waits for, where its tasks run. */
 #pragma once
 
 #include "kube/kubectl/plugin_lookup.h"
 
-/* The object as the API server has it. */
+/* Explains the job; `job` is the object of the API server. */
 int plugin_job_why(struct plugin_ask *a, const json_t *job, struct str *to, struct berth_err *err);
 
-/* What the object alone says. */
+/* Explains the job from its object alone. */
 void plugin_job_told(struct arena *arena, const json_t *job, int64_t now_ns, struct str *to);

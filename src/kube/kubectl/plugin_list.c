@@ -18,12 +18,12 @@ static void json_print(json_t *root, struct str *to)
     json_decref(root);
 }
 
-/* ---- what waits ------------------------------------------------------------------------------------------------------ */
+/* ---- pending pods ----------------------------------------------------------------------------------------------- */
 
 struct queue_row {
     struct project_holder pod;
-    size_t tasks;    /* of a role of a job: that wait */
-    size_t position; /* among those that find no place, from 1; 0: the plan has a place for it */
+    size_t tasks;    /* of a role of a job: number of pending tasks */
+    size_t position; /* position among the pending pods, from 1; 0: the plan places it */
     const char *queue, *node, *reason;
 };
 
@@ -57,7 +57,7 @@ static void actions_add(struct queue *q)
     }
 }
 
-/* The first reason, and how many more there are. */
+/* Returns the first reason, and how many more there are. */
 static const char *reason_of(struct plugin_view *v, size_t i, const char *workload)
 {
     struct project_wish wish;
@@ -148,7 +148,7 @@ struct node_row {
 struct nodes {
     struct plugin_view *v;
     VEC(struct node_row) rows;
-    bool gpus; /* any has some */
+    bool gpus; /* any node has GPUs */
 };
 
 static void node_add(void *ctx, const struct project_node *node)
@@ -174,7 +174,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->node.name, y->node.name);
 }
 
-/* What is there, asked for and free; what holds more than there is has nothing free. */
+/* Prints capacity, requested and free amounts; an overcommitted resource has 0 free. */
 static void use_cells(struct plugin_table *table, const char *resource, const struct berth_node_use *use)
 {
     char buf[QUANTITY_TEXT_MAX];

@@ -9,10 +9,10 @@
 #include "kube/job/job_life.h"
 #include "kube/tenant/tenant_feed.h"
 
-#define PATIENCE_NS (INT64_C(60) * 1000000000) /* for all of it */
+#define PATIENCE_NS (INT64_C(60) * 1000000000) /* for the whole listing */
 enum { TRIES = 3, SOURCES = PROJECT_GROUP + 1 };
 
-/* ---- one answer ------------------------------------------------------------------------------------------------------ */
+/* ---- single requests -------------------------------------------------------------------------------------------- */
 
 int plugin_link_open(const char *kubeconfig, const char *context, struct plugin_link *ret, struct berth_err *err)
 {
@@ -20,7 +20,7 @@ int plugin_link_open(const char *kubeconfig, const char *context, struct plugin_
     int rc = kube_config_load(&(struct kube_config_where){.path = kubeconfig, .context = context}, &link.server, err);
     if (rc < 0)
         return rc;
-    *ret = link; /* the configuration stays where it is from here on */
+    *ret = link; /* the configuration must not move from here on: kube_api keeps a pointer to it */
     rc = loop_new(&ret->loop, err);
     if (rc == 0)
         rc = kube_api_new(ret->loop, &(struct kube_api_config){.server = &ret->server, .agent = "kubectl-berth"},
@@ -79,7 +79,7 @@ int plugin_get(struct plugin_link *link, const char *path, json_t **ret, struct 
     return a.code;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------- */
+/* ---- the listing ------------------------------------------------------------------------------------------------ */
 
 struct kind_source {
     struct plugin_loaded *l;
@@ -92,12 +92,12 @@ struct plugin_loaded {
     struct tenants *tenants;
     struct tenant_feed *feed;
     struct project *project;
-    struct kube_jobs *jobs; /* NULL: not asked for */
+    struct kube_jobs *jobs; /* NULL: not requested */
     struct kind_source sources[SOURCES];
-    size_t left;        /* not known yet; tenants and jobs are one each */
-    struct str missing; /* what may not be listed: "nodes, pods" */
-    struct str trouble; /* the last that went wrong */
-    int code;           /* of what cannot be had, for another reason */
+    size_t left;        /* number of listings to come; tenants and jobs count one each */
+    struct str missing; /* resources that may not be listed: "nodes, pods" */
+    struct str trouble; /* last error */
+    int code;           /* error code of a listing that failed otherwise */
 };
 
 static void on_put(void *ctx, const struct kube_object *o)
@@ -143,7 +143,7 @@ static void on_looked(void *ctx, const struct kube_answer *answer)
     }
     l->left--;
     if (s->kind == PROJECT_GROUP)
-        return; /* not every API server has them */
+        return; /* optional: not every API server has them */
     if (answer->code == -EACCES) {
         str_addf(&l->missing, "%s%s", l->missing.len ? ", " : "", project_sources[s->kind].name);
         return;
@@ -177,7 +177,7 @@ static void on_task(void *ctx, const struct project_task *task)
     kube_jobs_task(l->jobs, task);
 }
 
-/* Tenants, or jobs. */
+/* Called for tenants, and for jobs. */
 static void on_known(void *ctx)
 {
     struct plugin_loaded *l = ctx;
@@ -189,7 +189,7 @@ static void on_anything(void *ctx)
     (void)ctx;
 }
 
-/* An object that cannot be understood, or custom resources that may not be read: what is left is told all the same. */
+/* A malformed object, or custom resources that may not be read: the explanation goes on without them. */
 static void on_object(void *ctx, const char *text)
 {
     (void)ctx;

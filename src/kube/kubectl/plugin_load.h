@@ -1,6 +1,7 @@
-/* plugin_load.h - `kubectl berth` at the API server: single objects, and once all that a plan depends on.
+/* plugin_load.h - API access of `kubectl berth`: single objects, and a one-time listing of everything that a plan
+ * depends on.
  *
- * Waits for answers; nothing is changed there. What the user may not read is told by name.
+ * Blocks until answers arrive; writes nothing. Resources that the user may not read are reported by name.
  */
 #pragma once
 
@@ -17,22 +18,24 @@ struct plugin_link {
     struct kube_api *api;
 };
 int plugin_link_open(const char *kubeconfig, const char *context, struct plugin_link *ret, struct berth_err *err);
-void plugin_link_close(struct plugin_link *link); /* one of zeroes is left alone */
+void plugin_link_close(struct plugin_link *link); /* accepts a zeroed link */
 static inline void plugin_link_cleanup(struct plugin_link *link)
 {
     plugin_link_close(link);
 }
 
-/* One object or list as JSON. Codes and texts as in struct kube_answer; a new reference. */
+/* Returns an object or list as JSON, a new reference. Codes and texts as in struct kube_answer. */
 int plugin_get(struct plugin_link *link, const char *path, json_t **ret, struct berth_err *err);
 
 struct plugin_loaded;
-/* Lists all that berth-kube watches. With jobs: those that have no pods yet, too, of which the API server is asked what their pods would be (nothing is
- * stored); without, pods of theirs count as pods. -EACCES where the user may not list some of it, and the text says what to ask for. */
+/* Lists everything that berth-kube watches. With `jobs`, also jobs without pods, whose pods are requested from the API
+ * server as a dry run (nothing is stored); otherwise pods of jobs count as plain pods. -EACCES if the user may not list
+ * some resources; the message says which permission to ask for. */
 int plugin_load(struct plugin_link *link, const struct kube_profiles *profiles, bool jobs, struct plugin_loaded **ret,
                 struct berth_err *err);
-void plugin_loaded_free(struct plugin_loaded *l); /* before the link; NULL is fine */
+void plugin_loaded_free(struct plugin_loaded *l); /* free it before the link; accepts NULL */
 struct project *plugin_loaded_project(struct plugin_loaded *l);
 struct tenants *plugin_loaded_tenants(struct plugin_loaded *l);
-/* Jobs whose pods the API server does not accept, from berth-kube or from this user: they are left out of plans. */
+/* Returns the number of jobs whose pods the API server rejects, from berth-kube or from this user; plans leave them
+ * out. */
 size_t plugin_loaded_refused(const struct plugin_loaded *l);

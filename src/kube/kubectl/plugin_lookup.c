@@ -11,7 +11,7 @@
 #include "wire/text/moment.h"
 #include "wire/text/words.h"
 
-/* ---- the pod's object -------------------------------------------------------------------------------------------------- */
+/* ---- the pod's object ------------------------------------------------------------------------------------------- */
 
 static bool is_ours(const struct plugin_ask *a, const char *scheduler)
 {
@@ -76,7 +76,7 @@ bool plugin_pod_told(struct plugin_ask *a, const json_t *pod, int64_t now_ns, st
     return false;
 }
 
-/* ---- where more may not be read --------------------------------------------------------------------------------------- */
+/* ---- with limited permissions ----------------------------------------------------------------------------------- */
 
 static const char *event_time(const json_t *event)
 {
@@ -89,7 +89,7 @@ static const char *event_time(const json_t *event)
     return plugin_text(event, "metadata", "creationTimestamp");
 }
 
-/* The last thing that was said of its place. Times in RFC 3339 of one zone compare as texts. */
+/* Prints the last scheduling event. Times in RFC 3339 of one zone compare as texts. */
 static void event_print(struct plugin_ask *a, const char *name, struct str *to)
 {
     CLEANUP(str) struct str path = {0};
@@ -113,7 +113,7 @@ static void event_print(struct plugin_ask *a, const char *name, struct str *to)
     json_decref(list);
 }
 
-/* ---- names that are not there ------------------------------------------------------------------------------------------- */
+/* ---- suggestions ------------------------------------------------------------------------------------------------ */
 
 struct names {
     VEC(const char *) at;
@@ -187,7 +187,7 @@ static int pod_why(struct plugin_ask *a, const json_t *pod, struct str *to, stru
     if (plugin_pod_told(a, pod, kube_wall_ns(), to))
         return 0;
     int rc = plugin_load(&a->link, &a->profiles, true, &loaded, err);
-    if (rc == -EACCES) { /* as much as the pod itself says */
+    if (rc == -EACCES) { /* explain from the pod's object alone */
         plugin_pod_condition(pod, to);
         event_print(a, plugin_text(pod, "metadata", "name"), to);
     }
@@ -200,7 +200,7 @@ static int pod_why(struct plugin_ask *a, const json_t *pod, struct str *to, stru
 
 /* ---- names -------------------------------------------------------------------------------------------------------------- */
 
-/* A DNS name may stand in a path as it is. */
+/* Reports whether the name is a DNS name, which needs no encoding in a path. */
 static bool name_plain(const char *name)
 {
     return *name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-") == strlen(name);

@@ -1,4 +1,5 @@
-/* plugin_lookup.h - a name that somebody asks about: looked up at the API server, and told of as far as the user may see. */
+/* plugin_lookup.h - looks up the object of a given name at the API server, and explains as much as the user may read.
+ */
 #pragma once
 
 #include "base/arena.h"
@@ -8,15 +9,15 @@
 struct plugin_ask {
     struct plugin_link link;
     const char *namespace;
-    struct kube_profiles profiles; /* names that are Berth's */
+    struct kube_profiles profiles; /* scheduler names of Berth */
     struct arena arena;
 };
 
-/* NAME, pod/NAME or job/NAME: a bare name is a pod, else a job. A failure may have text, too: what the object itself says where more may not be read.
- * -ENOENT names a similar one. */
+/* `name` is NAME, pod/NAME or job/NAME: a bare name is a pod, else a job. A failure may have text, too: what the object
+ * itself shows if the user may read nothing else. -ENOENT suggests a similar name. */
 int plugin_ask_why(struct plugin_ask *a, const char *name, struct str *to, struct berth_err *err);
 
-/* object.a.b, and as a text; "" if it is none. */
+/* Return the member object.a.b, and its text ("" if it is no text). */
 static inline const json_t *plugin_part(const json_t *object, const char *a, const char *b)
 {
     return json_object_get(json_object_get(object, a), b);
@@ -27,8 +28,8 @@ static inline const char *plugin_text(const json_t *object, const char *a, const
     return text ? text : "";
 }
 
-/* What the pod's object alone says, as `kubectl get -o json` has it. True: that is all there is to say of it, because it has ended, is held up by gates or is
- * another scheduler's. */
+/* Explains the pod from its object alone, as in `kubectl get -o json`. True: nothing else can be said, because the pod
+ * has ended, has scheduling gates or belongs to another scheduler. */
 bool plugin_pod_told(struct plugin_ask *a, const json_t *pod, int64_t now_ns, struct str *to);
-/* What its scheduler last wrote on it. */
+/* Appends the condition that its scheduler wrote last. */
 void plugin_pod_condition(const json_t *pod, struct str *to);

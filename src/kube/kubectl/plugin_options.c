@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "kube/kubectl/plugin.h"
 
-/* As packaging/kubernetes has it. */
+/* The default of packaging/kubernetes. */
 #define SCHEDULERS "berth,berth-pack=pack"
 
 #define AT(field) offsetof(struct plugin_options, field)
@@ -23,7 +23,7 @@ static const struct flag flags[] = {
 #undef AT
 enum { FLAGS = sizeof flags / sizeof *flags };
 
-/* Does the option take the next word as its value? */
+/* Reports whether the option takes the next word as its value. */
 static bool takes_value(const char *word)
 {
     for (size_t i = 0; i < FLAGS; i++)
@@ -32,7 +32,7 @@ static bool takes_value(const char *word)
     return false;
 }
 
-/* Words that are no options go aside, in any order; short ones become long ones. */
+/* Separates arguments from options, in any order, and expands short options. */
 static int split(int argc, char *const *argv, char **ret_argv, int *ret_argc, struct plugin_options *to,
                  struct berth_err *err)
 {

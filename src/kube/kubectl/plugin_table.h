@@ -1,4 +1,4 @@
-/* plugin_table.h - rows of text in columns, as kubectl prints them: two spaces between, no lines. */
+/* plugin_table.h - text tables in kubectl's style: columns separated by spaces, no lines. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,10 +8,10 @@
 
 struct plugin_table {
     VEC(char *) cells;
-    VEC(size_t) rows; /* where each ends */
+    VEC(size_t) rows; /* index of the end of each row */
 };
 
 void plugin_cell(struct plugin_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void plugin_row(struct plugin_table *t); /* ends it */
-/* Prints and empties it; `numbers`: all columns but the first are to the right. */
+void plugin_row(struct plugin_table *t); /* ends the row */
+/* Prints and empties the table; `numbers`: all columns but the first are right-aligned. */
 void plugin_table_print(struct plugin_table *t, bool numbers, struct str *to);

@@ -1,4 +1,4 @@
-/* plugin_test.c - what `kubectl berth` tells of small clusters, to the letter; and that what it advises is true. */
+/* plugin_test.c - the exact output of `kubectl berth` for small clusters; and that its advice is true. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "kube/object/object_kit_test.h"
 
 #define CPU(amount) "containers: [{name: c, resources: {requests: {cpu: " amount "}}}]"
-#define NOW_NS (INT64_C(400) * 1000000000) /* pods of the kit were made at 100 s */
+#define NOW_NS (INT64_C(400) * 1000000000) /* pods of the kit are created at 100 s */
 
 static void view(struct scene *s, struct plugin_view *ret)
 {
@@ -42,7 +42,7 @@ static const char *why(struct scene *s, const char *pod)
     return str_text(&s->text);
 }
 
-/* ---- pods that wait --------------------------------------------------------------------------------------------------- */
+/* ---- pending pods ----------------------------------------------------------------------------------------------- */
 
 static void too_little_left(void **state)
 {
@@ -82,12 +82,12 @@ static void too_little_left(void **state)
     "topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, " \
     "labelSelector: {matchLabels: {app: x}}}]"
 
-/* Parts of what is told of a pod `p` on two nodes, beside a pod `other` on n1 and with n2 as it says. */
+/* Checks parts of the explanation of a pod `p` on two nodes, with a pod `other` on n1 and `n2` as the spec of n2. */
 static void one_thing_in_its_way(void **state)
 {
     static const struct {
         const char *label, *other, *n2, *spec;
-        const char *want, *also; /* parts; NULL: none */
+        const char *want, *also; /* expected parts; NULL: none */
     } rows[] = {
         {"labels",        "",                                                                      "",                    "nodeSelector: {disk: ssd}",                                      "all 2 nodes do not have the labels that are required",
          "  - without its node selector and required node affinity: on n"                                                                                                                                                                                                                                },
@@ -125,7 +125,7 @@ static void one_thing_in_its_way(void **state)
     }
 }
 
-/* Every change that is advised is one by which it is placed. */
+/* Every advised change makes the pod fit. */
 static void what_is_advised_helps(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -186,12 +186,12 @@ static void a_quota_is_named(void **state)
         fail_msg("%s", text);
 }
 
-/* ---- pods in their place -------------------------------------------------------------------------------------------------- */
+/* ---- placed pods ------------------------------------------------------------------------------------------------ */
 
 static void in_its_place(void **state)
 {
     static const struct {
-        const char *label, *n1, *n2, *other; /* specs of nodes, and of a pod on n1 beside it */
+        const char *label, *n1, *n2, *other; /* specs of the nodes, and of another pod on n1 */
         const char *want;
     } rows[] = {
         {"best",     "",                    "",                    NULL,
@@ -227,14 +227,14 @@ static void in_its_place(void **state)
         scene_pod(&s, "p", "", "n1", CPU("1"));
         if (rows[i].other)
             scene_pod(&s, "other", "", "n1", rows[i].other);
-        scene_pod(&s, "waits", "", "", CPU("1") ", priority: 9"); /* whoever waits has no part in it */
+        scene_pod(&s, "waits", "", "", CPU("1") ", priority: 9"); /* pending pods do not affect the explanation */
         const char *text = why(&s, "p");
         if (strncmp(text, rows[i].want, strlen(rows[i].want)) != 0)
             fail_msg("%s: %s", rows[i].label, text);
     }
 }
 
-/* A pod whose scheduler's name has a profile is told of by that one. */
+/* A pod whose scheduler name has a profile is explained by that profile. */
 static void by_its_own_profile(void **state)
 {
     static const char *const names[] = {"berth", "berth-pack"}, *const profiles[] = {"", "pack"};
@@ -312,13 +312,13 @@ static void lists(void **state)
     plugin_view_done(&v);
 }
 
-/* ---- what objects say themselves ---------------------------------------------------------------------------------------- */
+/* ---- explanations from objects alone ---------------------------------------------------------------------------- */
 
 static void objects_alone(void **state)
 {
     static const struct {
         const char *pod;
-        bool all; /* there is no more to say */
+        bool all; /* nothing else can be said */
         const char *want;
     } rows[] = {
         {"{metadata: {namespace: d, name: p, creationTimestamp: 1970-01-01T00:00:00Z}, spec: {schedulerName: berth, nodeName: n, "

@@ -1,8 +1,8 @@
-/* plugin_view.h - what `kubectl berth` knows of a cluster: the projection of all that was listed, the plan that berth-kube would make of it now, and
- * what would come of changes to a pod, tried by plans.
+/* plugin_view.h - the cluster as `kubectl berth` sees it: the cache of everything listed, the plan that berth-kube
+ * would make now, and trial plans for changes to a pod.
  *
- * The scheduler is a function of the cluster, so nobody has to be asked: whoever may read the same objects computes the same plan. Nothing is
- * written to the API server. Trials change the view's own cluster; the plan that was made first stays as it is.
+ * The schedule is a function of the cluster, so any user who may read the same objects computes the same plan. Nothing
+ * is written to the API server. Trials change the view's own cluster; the first plan stays as it is.
  */
 #pragma once
 
@@ -13,44 +13,44 @@
 #include "kube/sched/profile.h"
 
 struct plugin_view {
-    struct project *project; /* the caller's, outlive it */
+    struct project *project; /* owned by the caller, must outlive the view */
     struct tenants *tenants; /* NULL: none */
     struct kube_policy policy;
     int64_t now_ns;
     struct berth_cluster *cluster;
-    struct plan_policy planned; /* what the plan was made by */
+    struct plan_policy planned; /* policy of the plan */
     struct kube_choice choice;
-    struct arena arena; /* what is told points here */
+    struct arena arena; /* owns the returned texts */
 };
 
-/* Plans. Fails as berth_plan_make does; nothing is to be given back then. */
+/* Makes the plan. Fails as berth_plan_make does; then nothing needs to be freed. */
 int plugin_view_init(struct plugin_view *v, struct project *project, struct tenants *tenants,
                      const struct kube_profiles *profiles, int64_t now_ns, struct berth_err *err);
 void plugin_view_done(struct plugin_view *v);
 
-/* The place of a workload among those that wait; SIZE_MAX: it is none of them. */
+/* Returns the position of a workload among the pending ones; SIZE_MAX: it is not pending. */
 size_t plugin_pending(const struct plugin_view *v, const char *workload);
-/* What the plan does with it: its placement or reservation. */
+/* Returns the plan's placement or reservation of the workload. */
 bool plugin_action(const struct plugin_view *v, const char *workload, struct berth_action *ret);
 
 enum plugin_end {
     PLUGIN_WAITS,
     PLUGIN_PLACED,  /* at once */
-    PLUGIN_CLEARED, /* others are stopped for it */
+    PLUGIN_CLEARED, /* after preemption of others */
 };
 struct plugin_trial {
     enum plugin_end end;
-    const char *node; /* "" */
+    const char *node; /* "": none */
     int32_t score;
-    const uint64_t *stops; /* instances */
+    const uint64_t *stops; /* instances to be preempted */
     size_t stops_len;
 };
-/* What would come of the workload if it were this one, which it is from now on. With a profile: all is planned by that. */
+/* Puts the workload into the view's cluster, where it stays, and plans. With a profile, all pods are planned by it. */
 struct plugin_trial plugin_try(struct plugin_view *v, const struct berth_workload *w,
                                const struct berth_profile *profile);
-/* From now on it has no place, and nobody else waits for one. */
+/* Removes the instance, and all workloads that the plan left pending or gave a node, from the view's cluster. */
 void plugin_alone(struct plugin_view *v, uint64_t instance);
 
-/* The same workload not on these nodes. In the arena. */
+/* Returns the workload with these nodes excluded. In the arena. */
 struct berth_workload plugin_without(struct plugin_view *v, const struct berth_workload *w, const char *const *nodes,
                                      size_t nodes_len);

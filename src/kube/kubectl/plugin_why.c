@@ -12,7 +12,7 @@
 #define SECOND_NS INT64_C(1000000000)
 enum { NEAREST = 3, HOLDERS = 5, RIVALS = 3 };
 
-/* ---- numbers in words ----------------------------------------------------------------------------------------------- */
+/* ---- numbers as text -------------------------------------------------------------------------------------------- */
 
 const char *plugin_age(struct arena *arena, int64_t span_ns)
 {
@@ -47,9 +47,9 @@ static void heading(struct str *to, const char *text)
     str_addf(to, "\n%s\n", text);
 }
 
-/* ---- a pod that has its place --------------------------------------------------------------------------------------- */
+/* ---- a placed pod ----------------------------------------------------------------------------------------------- */
 
-/* Hundredths of the most that a score of weight 1 can be. */
+/* Formats a score in hundredths of the maximum of a score of weight 1. */
 static const char *points(struct arena *a, int32_t score)
 {
     return arena_fmt(a, "%.1f", (double)score * 100 / SCORE_ONE);
@@ -60,7 +60,7 @@ struct rival {
     int32_t score;
 };
 
-/* What each score gives the pod on the node, each by a plan of its own. */
+/* Returns the points that each single score gives the pod on the node, each from a plan of its own. */
 static const char **parts_find(struct plugin_view *v, const struct berth_workload *w, const char *node)
 {
     const struct berth_profile *profile = kube_policy_profile(&v->policy, w->shape.profile);
@@ -77,7 +77,7 @@ static const char **parts_find(struct plugin_view *v, const struct berth_workloa
     return parts;
 }
 
-/* The best nodes for it now, and the one it has. */
+/* Finds the best nodes for the pod now, and adds its present node. */
 static size_t rivals_find(struct plugin_view *v, const struct berth_workload *w, const char *node,
                           struct rival ret[static RIVALS + 1])
 {
@@ -103,7 +103,7 @@ static size_t rivals_find(struct plugin_view *v, const struct berth_workload *w,
     return len;
 }
 
-/* A score that says nothing of any of them is left out. */
+/* Scores that are 0 for all nodes are left out. */
 static void rivals_print(struct plugin_view *v, const struct berth_workload *w, const char *node,
                          const struct rival *rivals, size_t len, struct str *to)
 {
@@ -149,7 +149,8 @@ void plugin_why_placed(struct plugin_view *v, const struct project_holder *pod, 
         return;
     }
     wish.workload.never_preempts = true;
-    wish.workload.priority = INT32_MAX; /* before whatever else of its job waits now that it has no place */
+    /* above the other pending tasks of its job, as it has no node in this cluster now */
+    wish.workload.priority = INT32_MAX;
     wish.workload.gang = NULL;
     size_t len = rivals_find(v, &wish.workload, pod->node, rivals);
     bool known = false;
@@ -170,7 +171,7 @@ void plugin_why_placed(struct plugin_view *v, const struct project_holder *pod, 
         rivals_print(v, &wish.workload, pod->node, rivals, len, to);
 }
 
-/* ---- a pod that waits ----------------------------------------------------------------------------------------------- */
+/* ---- a pending pod ---------------------------------------------------------------------------------------------- */
 
 static void standing_print(struct plugin_view *v, size_t at, struct str *to)
 {
@@ -219,7 +220,7 @@ static void holder_add(void *ctx, const struct project_holder *holder)
         vec_push(&h->at, *holder);
 }
 
-/* The lowest priority first: who could be stopped; then by name. */
+/* Orders by priority, lowest first (preemption candidates), then by name. */
 static int by_priority(const void *a, const void *b)
 {
     const struct project_holder *x = a, *y = b;
@@ -227,7 +228,7 @@ static int by_priority(const void *a, const void *b)
                                       : strcmp(x->workload, y->workload);
 }
 
-/* Who holds what the node has too little of. */
+/* Prints the pods that hold the resources the node lacks. */
 static void holders_print(struct plugin_view *v, const char *node, const struct berth_amount *need, struct str *to)
 {
     struct holders h = {.v = v, .resource = need->resource};
@@ -286,7 +287,7 @@ static void stops_print(struct plugin_view *v, const uint64_t *stops, size_t len
         str_addf(to, " and %zu more", told - HOLDERS);
 }
 
-/* Whom a higher priority would put in its place. */
+/* Prints which pods would be preempted if the pod had a higher priority. */
 static void preemption_print(struct plugin_view *v, const struct berth_workload *w, struct str *to)
 {
     struct berth_workload high = *w;
@@ -315,9 +316,9 @@ static void preemption_print(struct plugin_view *v, const struct berth_workload 
     (void)plugin_try(v, w, NULL);
 }
 
-/* ---- what to change ------------------------------------------------------------------------------------------------- */
+/* ---- advice ----------------------------------------------------------------------------------------------------- */
 
-/* One resource, or all (NULL), cut down to so many parts of some. */
+/* Returns the workload with one resource, or all (NULL), reduced to part/parts. */
 static struct berth_workload cut(struct plugin_view *v, const struct berth_workload *w, const char *resource,
                                  int64_t part, int64_t parts)
 {
@@ -337,7 +338,7 @@ static struct berth_workload cut(struct plugin_view *v, const struct berth_workl
     return other;
 }
 
-/* Into how many parts an amount is cut, so that each is one that people would ask for. */
+/* Returns into how many parts an amount is divided, so that each step is a round number. */
 static int64_t parts_of(const struct berth_amount *a)
 {
     const int64_t mib = INT64_C(1) << 20;
@@ -348,7 +349,7 @@ static int64_t parts_of(const struct berth_amount *a)
     return a->amount > step ? a->amount / step : a->amount;
 }
 
-/* The most of it that would find a place now; adds a line if there is any. */
+/* Finds the largest amount that would fit now; adds a line if there is any. */
 static bool less_print(struct plugin_view *v, const struct berth_workload *w, const struct berth_amount *of,
                        struct str *to)
 {
@@ -356,7 +357,7 @@ static bool less_print(struct plugin_view *v, const struct berth_workload *w, co
     int64_t parts = of ? parts_of(of) : PARTS_OF_ALL, low = -1, high = parts;
     const char *resource = of ? of->resource : NULL, *node = "";
     char less[QUANTITY_TEXT_MAX], asked[QUANTITY_TEXT_MAX];
-    while (high - low > 1) { /* with `low` parts it has a place, with `high` it has none */
+    while (high - low > 1) { /* with `low` parts the pod fits, with `high` it does not */
         int64_t middle = low < 0 ? 0 : low + (high - low) / 2;
         struct berth_workload other = cut(v, w, resource, middle, parts);
         struct plugin_trial t = plugin_try(v, &other, NULL);
@@ -418,7 +419,7 @@ static void changes_print(struct plugin_view *v, const struct berth_workload *w,
                             "spread or ports.\n");
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------------- */
+/* ---- the whole explanation -------------------------------------------------------------------------------------- */
 
 static void planned_print(struct plugin_view *v, const struct berth_action *a, struct str *to)
 {

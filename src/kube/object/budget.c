@@ -1,4 +1,4 @@
-/* budget.c - policy/v1 PodDisruptionBudget and v1alpha2 PodGroup, field by field. */
+/* budget.c - parses policy/v1 PodDisruptionBudget and v1alpha2 PodGroup. */
 #include "kube/object/budget.h"
 
 enum {

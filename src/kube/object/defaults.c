@@ -49,7 +49,7 @@ static void limit_read(struct kube_in *in, const struct proto_field *f, struct k
             kube_push(in->arena, to, found.at[i]);
 }
 
-/* Calls `read` for each field of this number within one of another. */
+/* Calls `read` for each field `number` within each field `part`. */
 static bool fields_read(struct arena *arena, struct proto_reader object, uint32_t part, uint32_t number,
                         void (*read)(struct kube_in *in, const struct proto_field *f, struct kube_amounts *to),
                         struct kube_amounts *to)

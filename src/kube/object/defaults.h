@@ -1,6 +1,7 @@
-/* defaults.h - what the API server adds to the requests of pods when they are made: LimitRanges of their namespace, and the overhead of a RuntimeClass.
+/* defaults.h - what the API server adds to the requests of new pods: defaults of the namespace's LimitRanges, and the
+ * overhead of a RuntimeClass.
  *
- * For who judges a template before there is a pod of it; pods that are there have it.
+ * Used to check a template before a pod of it exists; existing pods contain these values.
  */
 #pragma once
 
@@ -8,7 +9,7 @@
 
 extern const struct kube_keep kube_keep_limit_range, kube_keep_runtime_class;
 
-/* v1.LimitRange: adds what containers request of which they say nothing, unless it is there. v1.RuntimeClass: adds its overhead. Objects without their
- * envelope; false where they are malformed. */
+/* v1.LimitRange: adds default container requests unless already there. v1.RuntimeClass: adds its overhead. Parse
+ * objects without their envelope; false: malformed. */
 bool kube_limit_range_read(struct arena *arena, struct proto_reader object, struct kube_amounts *to);
 bool kube_runtime_class_read(struct arena *arena, struct proto_reader object, struct kube_amounts *to);

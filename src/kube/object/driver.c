@@ -67,7 +67,7 @@ bool kube_capacity_read(struct arena *arena, struct proto_reader object, struct 
 {
     struct kube_in in = {.arena = arena};
     struct kube_capacity c = {.meta = KUBE_META_NONE, .class_name = "", .most_bytes = -1};
-    bool most = false; /* which counts before what is left in all */
+    bool most = false; /* maximumVolumeSize takes precedence over capacity */
     struct proto_field f;
     while (proto_next(&object, &f))
         switch (f.number) {
@@ -141,7 +141,7 @@ const struct kube_in_tree *kube_in_tree_of_volume(uint32_t source)
 const char *kube_in_tree_handle(struct arena *arena, const struct kube_in_tree *kind, const char *name,
                                 const char *zones)
 {
-    static const char aws[] = "aws://"; /* then a zone, and the name after the last slash */
+    static const char aws[] = "aws://"; /* "aws://", a zone, and the name after the last slash */
     if (kind == &in_tree[GCE])
         return arena_fmt(arena, "projects/UNSPECIFIED/zones/%s/disks/%s", *zones ? zones : "UNSPECIFIED", name);
     const char *last = kind == &in_tree[AWS] && strncmp(name, aws, strlen(aws)) == 0 ? strrchr(name, '/') : NULL;

@@ -1,5 +1,7 @@
-/* gpu.c - a model is known by its words: "NVIDIA-A100-SXM4-80GB" is also an A100, an A100-SXM4 and an 80GB. Each of these is a label of the node that is
- * there or not, so that a pod may name any of them. */
+/* gpu.c - GPU models as labels: "NVIDIA-A100-SXM4-80GB" is also an A100, an A100-SXM4 and an 80GB.
+ *
+ * Each run of words of the model is a label of the node, so that a pod may name any of them.
+ */
 #include "kube/object/gpu.h"
 
 #include "kube/object/quantity.h"
@@ -9,7 +11,8 @@
 #define MIB (INT64_C(1) << 20)
 enum { WORDS_MAX = 8, MODELS_MAX = 16, NAME_MAX_BYTES = 63 };
 
-/* Lower-case letters and digits, one '-' for anything between them: people write "A100 SXM4", labels have "A100-SXM4". */
+/* Folds to lower-case letters and digits with one '-' for anything between them: users write "A100 SXM4", labels have
+ * "A100-SXM4". */
 static char *name_fold(struct arena *arena, const char *text, size_t len)
 {
     char *name = arena_strndup(arena, text, len);
@@ -36,7 +39,7 @@ static const char *label_of(const struct kube_labels *labels, const char *own, c
     return value ? value : kube_labels_find(labels, nvidia);
 }
 
-/* Every run of its words. */
+/* Adds a label for every run of words. */
 static void names_add(struct arena *arena, const char *model, struct kube_labels *labels)
 {
     const char *name = name_fold(arena, model, strlen(model)), *begin = name;
@@ -106,6 +109,6 @@ const char *kube_gpu_terms(struct arena *arena, const struct kube_labels *notes,
     if (memory && !why)
         why = memory_read(arena, memory, &large);
     if (!why)
-        (void)kube_terms_both(arena, &named, &large, ret); /* few enough */
+        (void)kube_terms_both(arena, &named, &large, ret); /* cannot exceed the limit */
     return why;
 }

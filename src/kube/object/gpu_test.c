@@ -1,4 +1,4 @@
-/* gpu_test.c - GPUs of nodes by their labels, and pods that want some of them. */
+/* gpu_test.c - GPU labels of nodes, and pods that request GPUs by model or memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void models_and_memory(void **state)
         {"berth.dev/gpu-models: A100-SXM4",                               "p->a100"},
         {"berth.dev/gpu-models: 'A100 SXM4'",                             "p->a100"},
         {"berth.dev/gpu-models: NVIDIA-A100-SXM4-80GB",                   "p->a100"},
-        {"berth.dev/gpu-models: A10",                                     "?p"     }, /* not the beginning of a word */
+        {"berth.dev/gpu-models: A10",                                     "?p"     }, /* a word must match as a whole */
         {"berth.dev/gpu-models: A100-80GB",                               "?p"     },
         {"berth.dev/gpu-models: 'V100, H200'",                            "p->h200"},
         {"berth.dev/gpu-models: V100",                                    "?p"     },
@@ -50,7 +50,8 @@ static void models_and_memory(void **state)
         {"berth.dev/gpu-models: 'A100,H200', berth.dev/gpu-memory: 80Gi", "p->h200"}, /* 81559 MiB are less */
         {"berth.dev/gpu-models: A100, berth.dev/gpu-memory: 79Gi",        "p->a100"},
         {"berth.dev/gpu-models: A100, berth.dev/gpu-memory: 80Gi",        "?p"     },
-        {"berth.dev/gpu-models: T4",                                      "p->own" }, /* its own label counts */
+ /* Berth's label takes precedence */
+        {"berth.dev/gpu-models: T4",                                      "p->own" },
         {"berth.dev/gpu-models: 'L4'",                                    "?p"     },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -67,7 +68,7 @@ static void models_and_memory(void **state)
     }
 }
 
-/* What cannot be understood is placed nowhere, and says so. */
+/* Invalid annotations keep the pod pending, with a message. */
 static void nonsense(void **state)
 {
     (void)state;
@@ -106,7 +107,7 @@ static void nonsense(void **state)
     }
 }
 
-/* Labels that come later count from then on. */
+/* Labels added later count from then on. */
 static void labelled_later(void **state)
 {
     (void)state;

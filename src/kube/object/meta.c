@@ -1,13 +1,13 @@
-/* meta.c - stripping by tables of field numbers; texts, maps and times. */
+/* meta.c - stripping by tables of field numbers; parsing of texts, maps and times. */
 #include "kube/object/meta.h"
 
 #include "kube/object/quantity.h"
 
 enum { SECOND_NS = 1000000000 };
 
-/* ---- stripping ---------------------------------------------------------------------------------------------------- */
+/* ---- stripping -------------------------------------------------------------------------------------------------- */
 
-/* Annotations that a scheduler reads. */
+/* Annotations that a scheduler needs. */
 static bool note_matters(const struct proto_field *entry)
 {
     static const char *const prefixes[] = {"pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/",
@@ -165,7 +165,7 @@ int64_t kube_time_ns(struct kube_in *in, const struct proto_field *f)
     }
     in->bad |= r.bad;
     if (__builtin_mul_overflow(seconds, SECOND_NS, &ns) || __builtin_add_overflow(ns, nanos, &ns) || ns < 0)
-        return 0; /* Go's zero time, and what no clock shows */
+        return 0; /* Go's zero time, or out of range */
     return ns;
 }
 

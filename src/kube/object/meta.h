@@ -1,11 +1,11 @@
-/* meta.h - objects of the API server, as protobuf, made smaller and read: what all kinds have in common.
+/* meta.h - stripping and parsing of protobuf objects of the API server: the parts common to all kinds.
  *
- * An object is first stripped (kube_strip): of a pod's five kilobytes a few hundred bytes say where it may run. What is left
- * is compared with what was known, so that a change that changes nothing costs nothing, and is all that is kept. Then it is
- * read (pod.h, node.h, ...) into plain structs whose texts and lists live in the caller's arena. Nothing here judges: a reader refuses
- * only what is malformed.
+ * An object is first stripped (kube_strip): of a pod's five kilobytes, a few hundred bytes affect where it may run.
+ * Only these are kept, and they are compared with the previous version, so that an irrelevant change costs nothing.
+ * They are then parsed (pod.h, node.h, ...) into plain structs with texts and lists in the caller's arena. Parsers
+ * reject only malformed objects.
  *
- * To read one more field: its number in the kind's table of what is kept, and a case in its reader.
+ * To parse another field: add its number to the kind's table of kept fields, and a case to its parser.
  */
 #pragma once
 
@@ -16,27 +16,27 @@
 
 /* ---- stripping ---------------------------------------------------------------------------------------------------- */
 
-/* What is kept of a message: fields below 64 as they are, and some of what is inside others. */
+/* Which fields of a message are kept: whole fields below 64, and parts of nested messages. */
 struct kube_keep {
-    uint64_t whole; /* a bit for each number */
+    uint64_t whole; /* bit set of field numbers */
     const struct kube_inside *inside;
     size_t inside_len;
-    bool (*wanted)(const struct proto_field *f); /* of a message inside another: keep any of it at all? NULL: yes */
+    bool (*wanted)(const struct proto_field *f); /* for a nested message: whether to keep any of it; NULL: yes */
 };
-/* Inside one field: some of it, or all of it where it matters. */
+/* A nested field of which a part is kept, or all if `matters` says so. */
 struct kube_inside {
     uint32_t number;
     const struct kube_keep *keep;
-    bool (*matters)(const struct proto_field *f); /* NULL: by `keep` */
+    bool (*matters)(const struct proto_field *f); /* NULL: always by `keep` */
 };
 #define KUBE_FIELD(number) ((uint64_t)1 << (number))
 #define KUBE_INSIDE(rows) .inside = (rows), .inside_len = sizeof(rows) / sizeof *(rows)
 
-/* Appends what is kept. False, with some of it appended, where the bytes are malformed. Fields keep their order. */
+/* Appends the kept fields in their order. False if the bytes are malformed, with some of them appended. */
 bool kube_strip(struct proto_reader from, const struct kube_keep *keep, struct str *to);
 
-/* Of metav1.ObjectMeta: name, namespace, uid, the two times, labels, and annotations that say something to a scheduler; the same with its
- * owners; and labels and annotations alone, which many pods have in common. */
+/* For metav1.ObjectMeta: name, namespace, uid, both times, labels, and the annotations a scheduler needs; the same with
+ * owners; only labels and annotations, which many pods share. */
 extern const struct kube_keep kube_keep_meta, kube_keep_meta_owned, kube_keep_meta_shared;
 
 /* ---- reading ------------------------------------------------------------------------------------------------------ */
@@ -77,27 +77,28 @@ struct kube_amounts {
     size_t len, cap;
 };
 
-/* A text of its own, never NULL. One with a NUL inside is malformed. */
+/* Returns a NUL-terminated copy, never NULL. A text that contains a NUL is malformed. */
 const char *kube_text(struct kube_in *in, const struct proto_field *f);
-/* An entry of a map of texts. */
+/* Adds an entry of a map of texts. */
 void kube_label(struct kube_in *in, const struct proto_field *f, struct kube_labels *to);
-/* An entry of a map of quantities: `cpu` in thousandths, everything else in units, at most BERTH_AMOUNT_MAX and not below 0. */
+/* Adds an entry of a map of quantities: `cpu` in thousandths, everything else in units; limited to 0 ...
+ * BERTH_AMOUNT_MAX. */
 void kube_amount(struct kube_in *in, const struct proto_field *f, struct kube_amounts *to);
-/* resource.Quantity, in scale-ths, rounded up; what is negative is 0. */
+/* Parses resource.Quantity in units of 1/scale, rounded up; negative amounts become 0. */
 int64_t kube_quantity(struct kube_in *in, const struct proto_field *f, int64_t scale);
-/* Of a taint or a toleration, by its name; one that is not known is BERTH_EFFECT_ANY. */
+/* Parses the effect of a taint or toleration; an unknown one is BERTH_EFFECT_ANY. */
 enum berth_effect kube_effect(const struct proto_field *f);
-/* metav1.Time in nanoseconds; 0 for none. */
+/* Parses metav1.Time to nanoseconds; 0: not set. */
 int64_t kube_time_ns(struct kube_in *in, const struct proto_field *f);
 
-/* NULL: no such label. */
+/* Returns the label's value; NULL: no such label. */
 const char *kube_labels_find(const struct kube_labels *labels, const char *key);
-int64_t kube_amounts_find(const struct kube_amounts *amounts, const char *resource); /* 0: none */
+int64_t kube_amounts_find(const struct kube_amounts *amounts, const char *resource); /* 0: no such resource */
 
 struct kube_meta {
     const char *namespace, *name, *uid; /* never NULL */
-    const char *controller;             /* uid of the owner that made it; "" */
-    int64_t created_ns, deleted_ns;     /* 0: not */
+    const char *controller;             /* uid of the controlling owner; "" */
+    int64_t created_ns, deleted_ns;     /* 0: not set */
     struct kube_labels labels, notes;
 };
 #define KUBE_META_NONE                                                                                                 \
@@ -105,5 +106,5 @@ struct kube_meta {
         .namespace = "", .name = "", .uid = "", .controller = ""                                                       \
     }
 struct kube_meta kube_meta_read(struct kube_in *in, const struct proto_field *f);
-/* If the field of ObjectMeta is one of its two times, that one. */
+/* Parses the field if it is one of the two times of ObjectMeta. */
 void kube_meta_times(struct kube_in *in, const struct proto_field *x, int64_t *created_ns, int64_t *deleted_ns);

@@ -1,4 +1,4 @@
-/* node.c - v1.Node and storage.k8s.io/v1 CSINode, field by field. */
+/* node.c - parses v1.Node and storage.k8s.io/v1 CSINode. */
 #include "kube/object/node.h"
 
 enum {
@@ -49,7 +49,7 @@ static void taint_read(struct kube_in *in, const struct proto_field *f, struct k
         default: break;
         }
     in->bad |= r.bad;
-    if (t.effect != BERTH_EFFECT_ANY && *t.key) /* an effect that is not known has none */
+    if (t.effect != BERTH_EFFECT_ANY && *t.key) /* an unknown effect is ignored */
         kube_push(in->arena, &node->taints, t);
 }
 

@@ -1,26 +1,26 @@
-/* node.h - a node as a scheduler sees it (v1.Node), and how many volumes it takes (v1.CSINode). */
+/* node.h - a node as a scheduler needs it (v1.Node), and its volume limits (v1.CSINode). */
 #pragma once
 
 #include "kube/object/meta.h"
 
 extern const struct kube_keep kube_keep_node, kube_keep_csi_node;
-extern const struct kube_keep kube_keep_node_bare; /* without images */
+extern const struct kube_keep kube_keep_node_bare; /* the same without images */
 
 struct kube_node {
     struct kube_meta meta;
     bool unschedulable;
     KUBE_LIST(struct berth_taint) taints;
     struct kube_amounts allocatable;
-    KUBE_LIST(struct berth_image) images; /* by each of its names */
+    KUBE_LIST(struct berth_image) images; /* one entry per name of an image */
 };
 
-/* Objects without their envelope. False where they are malformed. */
+/* Parses an object without its envelope; false: malformed. */
 bool kube_node_read(struct arena *arena, struct proto_reader object, struct kube_node *ret);
 
-/* A driver of a node, and how many of its volumes can be attached there at once. */
+/* A CSI driver on a node, and how many of its volumes can be attached there at once. */
 struct kube_attach {
     const char *driver;
-    int64_t count; /* -1: any number */
+    int64_t count; /* -1: unlimited */
 };
 struct kube_csi_node {
     struct kube_meta meta;

@@ -1,7 +1,7 @@
-/* object_fuzz.c - objects as the API server might send them, or anybody in its place: whatever they hold, the cluster stays whole.
+/* object_fuzz.c - arbitrary objects of the API server: the cluster stays consistent whatever they contain.
  *
- * The first byte of each piece says what is done with the rest: which kind, put or dropped; pieces are cut by their second and third. What is kept of
- * an object reads as the object did.
+ * The first byte of each piece selects the kind and whether it is put or dropped; the second and third give its length.
+ * The stripped object must parse like the object itself.
  */
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,8 @@
-/* object_kit_test.h - objects of the API server from YAML in a line, as protobuf; a projection fed with them, planned and asked.
+/* object_kit_test.h - objects of the API server from one line of YAML, encoded as protobuf; a cache fed with them,
+ * planned and queried.
  *
- * Include <cmocka.h> and what it needs before this. What goes wrong here fails the test. A field that is not in the tables (object_table_test.h)
- * fails the test.
+ * Include <cmocka.h> and what it needs before this. Errors here fail the test, so does a field that is not in the
+ * tables (object_table_test.h).
  */
 #pragma once
 
@@ -18,7 +19,7 @@
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 
-/* ---- YAML to protobuf ------------------------------------------------------------------------------------------------ */
+/* ---- YAML to protobuf ------------------------------------------------------------------------------------------- */
 
 static inline const char *kit_text(const json_t *value, char buf[32])
 {
@@ -116,7 +117,7 @@ static inline json_t *kit_parse(const char *yaml)
     return root;
 }
 
-/* The object's bytes, without envelope. */
+/* Appends the object's bytes, without envelope. */
 static inline void kit_object(struct str *to, enum project_kind kind, const char *yaml)
 {
     size_t known = 0;
@@ -134,7 +135,7 @@ struct scene {
     struct tenants *tenants;
     unsigned changes;
     char trouble[512];
-    struct str text; /* of answers */
+    struct str text; /* buffer of the returned texts */
 };
 
 static inline void scene_changed(void *ctx)
@@ -201,7 +202,7 @@ static inline void scene_drop(struct scene *s, enum project_kind kind, const cha
     scene_tell(s, kind, yaml, false);
 }
 
-/* A node of 4 cores, 8 Gi and 10 pods, with its host name and a zone; `more` are fields of its spec. */
+/* Puts a node with 4 cores, 8 Gi and 10 pods, a host name and a zone; `more` are fields of its spec. */
 static inline void scene_node(struct scene *s, const char *name, const char *zone, const char *more)
 {
     CLEANUP(str) struct str yaml = {0};
@@ -213,7 +214,8 @@ static inline void scene_node(struct scene *s, const char *name, const char *zon
     scene_put(s, PROJECT_NODE, yaml.at);
 }
 
-/* A pod of ours in "default"; `labels` and `spec` are YAML flow without braces. A node: it is bound there. */
+/* Puts a pod of ours in "default"; `labels` and `spec` are YAML flow without braces. With a node, the pod is bound
+ * there. */
 static inline void scene_pod(struct scene *s, const char *name, const char *labels, const char *node, const char *spec)
 {
     CLEANUP(str) struct str yaml = {0};
@@ -256,7 +258,7 @@ static inline struct scene_plan scene_plan(struct scene *s)
     return x;
 }
 
-/* Plans, and says what would be done: "a->n1 b->n2 -c" in order of names (-c: c is stopped), and "?d" for what waits. */
+/* Plans and returns the actions: "a->n1 b->n2 -c" ordered by name (-c: c is stopped), and "?d" for a pending pod. */
 static inline const char *scene_says(struct scene *s)
 {
     __attribute__((cleanup(scene_plan_cleanup))) struct scene_plan x = scene_plan(s);
@@ -289,7 +291,7 @@ static inline const char *scene_says(struct scene *s)
     return str_text(&s->text);
 }
 
-/* Plans, and says why the pod finds no place; "" if it does. */
+/* Plans and returns why the pod is pending; "" if it is not. */
 static inline const char *scene_why(struct scene *s, const char *pod)
 {
     __attribute__((cleanup(scene_plan_cleanup))) struct scene_plan x = scene_plan(s);

@@ -1,6 +1,7 @@
-/* object_table_test.h - fields of objects of the API server by name and number, as far as tests of the projection write them; for object_kit_test.h alone.
+/* object_table_test.h - field names and numbers of API objects, as far as tests of the cache use them; included only by
+ * object_kit_test.h.
  *
- * Names and numbers are those of k8s.io/api. To add a field: a row; a kind: a table, and a row in the last one.
+ * Names and numbers are those of k8s.io/api. To add a field: a row; a kind: a table, and a row in the last table.
  */
 #pragma once
 
@@ -15,7 +16,7 @@ enum kit_type {
     KIT_QUANTITY,
     KIT_QUANTITIES, /* map of quantities */
     KIT_MESSAGE,
-    KIT_INLINE, /* fields of the message stand in the same object */
+    KIT_INLINE, /* the fields of the message are in the same object */
 };
 
 struct kit_field {

@@ -1,9 +1,9 @@
-/* pod.c - v1.Pod, field by field. Numbers are those of k8s.io/api core/v1. */
+/* pod.c - parses v1.Pod. Field numbers are those of k8s.io/api core/v1. */
 #include "kube/object/pod.h"
 
 #include "kube/object/pod_volume.h"
 
-/* ---- what is kept ------------------------------------------------------------------------------------------------- */
+/* ---- kept fields ------------------------------------------------------------------------------------------------ */
 
 #define F KUBE_FIELD
 
@@ -130,7 +130,7 @@ static void port_read(struct kube_in *in, const struct proto_field *f, struct ku
     in->bad |= r.bad || number < 0 || number > UINT16_MAX;
     port.port = (uint16_t)number;
     for (size_t i = 0; i < pod->ports.len;
-         i++) { /* of one pod two may meet: it holds the port once, at all addresses if one does */
+         i++) { /* a port requested twice is held once, at all addresses if one request is */
         struct kube_port *other = &pod->ports.at[i];
         bool same = strcmp(other->address, port.address) == 0;
         if (other->protocol != port.protocol || other->port != port.port || (!same && *other->address && *port.address))
@@ -142,7 +142,7 @@ static void port_read(struct kube_in *in, const struct proto_field *f, struct ku
         kube_push(in->arena, &pod->ports, port);
 }
 
-/* With a tag, as nodes name them. */
+/* Adds a tag if there is none, as nodes name images. */
 void kube_pod_image_add(struct kube_in *in, const struct proto_field *f, struct kube_pod *pod)
 {
     const char *name = kube_text(in, f);
@@ -157,7 +157,7 @@ void kube_pod_image_add(struct kube_in *in, const struct proto_field *f, struct 
     kube_push(in->arena, &pod->images, name);
 }
 
-/* Of an init container: does it go on running? */
+/* Reports whether an init container is a sidecar (restartPolicy Always). */
 static bool is_sidecar(struct proto_reader r)
 {
     struct proto_field x;
@@ -179,7 +179,7 @@ static struct kube_container container_read(struct kube_in *in, const struct pro
         case CONTAINER_NAME: c.name = kube_text(in, &x); break;
         case CONTAINER_IMAGE: kube_pod_image_add(in, &x, pod); break;
         case CONTAINER_PORTS:
-            if (!init || c.sidecar) /* what only initialises holds no port */
+            if (!init || c.sidecar) /* a plain init container holds no port */
                 port_read(in, &x, pod);
             break;
         case CONTAINER_RESOURCES: c.requests = requests_read(in, &x); break;
@@ -206,7 +206,7 @@ static void actual_read(struct kube_in *in, const struct proto_field *f, struct 
         kube_push(in->arena, &pod->actuals, a);
 }
 
-/* ---- where it may run --------------------------------------------------------------------------------------------- */
+/* ---- affinity, spread and tolerations --------------------------------------------------------------------------- */
 
 static void near_read(struct kube_in *in, const struct proto_field *f, struct kube_near near, struct kube_pod *pod)
 {
@@ -219,13 +219,13 @@ static void near_read(struct kube_in *in, const struct proto_field *f, struct ku
         case 2: kube_push(in->arena, &near.namespaces, kube_text(in, &x)); break;
         case 3: near.topology = kube_text(in, &x); break;
         case 4: near.namespace_select = kube_selector_read(in, &x); break;
-        default: break; /* the API server has put matchLabelKeys into the selector */
+        default: break; /* the API server has merged matchLabelKeys into the selector */
         }
     in->bad |= r.bad;
     kube_push(in->arena, &pod->near, near);
 }
 
-/* What both WeightedPodAffinityTerm and PreferredSchedulingTerm are: a weight and a term. */
+/* Parses the common part of WeightedPodAffinityTerm and PreferredSchedulingTerm: a weight and a term. */
 static struct proto_field weighted_read(struct kube_in *in, const struct proto_field *f, int32_t *ret_weight)
 {
     struct proto_field term = {0};
@@ -311,7 +311,7 @@ static void toleration_read(struct kube_in *in, const struct proto_field *f, str
     in->bad |= r.bad;
     if (t.exists)
         t.value = "";
-    if (t.exists || (equal && *t.key)) /* other operators tolerate nothing unless a gate is open */
+    if (t.exists || (equal && *t.key)) /* other operators need a feature gate and tolerate nothing here */
         kube_push(in->arena, &pod->tolerations, t);
 }
 
@@ -351,7 +351,7 @@ static const char *first_text(struct kube_in *in, const struct proto_field *f)
     return text;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+/* ---- the whole pod ---------------------------------------------------------------------------------------------- */
 
 static void spec_read(struct kube_in *in, const struct proto_field *f, struct kube_pod *pod)
 {
@@ -389,7 +389,7 @@ static void status_read(struct kube_in *in, const struct proto_field *f, struct 
     in->bad |= r.bad;
 }
 
-/* Of the condition PodScheduled: since when it is so, or the message of why it is not. */
+/* Parses the condition PodScheduled: since when it is True, or the message why it is False. */
 static void scheduled_read(struct kube_in *in, const struct proto_field *f, struct kube_pod_facts *facts)
 {
     struct proto_text type = {0}, status = {0}, message = {0};

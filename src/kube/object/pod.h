@@ -1,21 +1,21 @@
-/* pod.h - a pod as a scheduler sees it: read from v1.Pod, and what it asks for in all.
+/* pod.h - a pod as a scheduler needs it: parsed from v1.Pod, with its total requests.
  *
- * Plain data in the arena it was read into. What follows from other objects (namespaces, claims, volumes) is not here: cache_shape.c makes
- * of all that together what Berth plans.
+ * Plain data in the arena it was parsed into. Whatever depends on other objects (namespaces, claims, volumes) is not
+ * here: cache_shape.c combines them into the workload that Berth plans.
  */
 #pragma once
 
 #include "kube/object/selector.h"
 
-/* What is kept of v1.Pod: that which pods of one template have in common. The rest is in struct kube_pod_facts. */
+/* What is kept of v1.Pod: the fields that pods of one template share. The others are in struct kube_pod_facts. */
 extern const struct kube_keep kube_keep_pod;
-/* The same with what its node says of its containers' resources: of a pod that is being resized. */
+/* The same with the container resources reported by the node, for a pod that is being resized. */
 extern const struct kube_keep kube_keep_pod_resized;
 
 struct kube_port {
     enum berth_protocol protocol;
     uint16_t port;
-    const char *address; /* "": all */
+    const char *address; /* "": all addresses */
 };
 
 /* v1.PodAffinityTerm */
@@ -36,21 +36,21 @@ struct kube_spread {
     bool soft, any_affinity, honor_taints;
 };
 
-/* A claim that the pod mounts, in its namespace. */
+/* A claim that the pod mounts, in the pod's namespace. */
 struct kube_claim;
 struct kube_mount {
-    const char *volume;            /* its name in the pod */
-    const char *claim;             /* "": one that is made for this pod, POD-VOLUME */
-    const struct kube_claim *made; /* as the latter will be, without a name; NULL: of any other */
+    const char *volume;            /* name of the volume in the pod */
+    const char *claim;             /* "": an ephemeral claim, named POD-VOLUME */
+    const struct kube_claim *made; /* spec of an ephemeral claim, without name; NULL: another claim */
 };
 
-/* A disk that is named in the pod itself. Two pods on one node may have the same only if both just read it. */
+/* An in-tree disk named in the pod. Two pods on one node may share it only if both are read-only. */
 struct kube_disk {
     const char *id; /* "gce:NAME" */
     bool reads;
 };
 
-/* A volume of a CSI driver that is named in the pod itself. */
+/* A volume named in the pod that belongs to a CSI driver. */
 struct kube_attached {
     const char *driver, *handle;
 };
@@ -61,7 +61,7 @@ struct kube_container {
     bool sidecar;
 };
 
-/* Resources of a container as its node reports them, while they are being changed. */
+/* Container resources reported by the node, while they are being resized. */
 struct kube_actual {
     const char *name;
     struct kube_amounts allocated, actuated;
@@ -71,12 +71,12 @@ struct kube_pod {
     struct kube_meta meta;
     const char *scheduler;
     bool gated, never_preempts;
-    bool devices; /* it has resource claims */
+    bool devices; /* the pod has resource claims (DRA) */
     int32_t priority;
     const char *group;            /* schedulingGroup.podGroupName, or the label of the coscheduling plugin; "": none */
-    bool group_by_label;          /* the latter: where nobody knows the group, it does not hold the pod up */
-    uint32_t group_min;           /* as the pod itself says, by label; 0: it does not */
-    struct kube_amounts requests; /* in all; not with `pods` */
+    bool group_by_label;          /* from the label: a missing group object does not hold the pod up */
+    uint32_t group_min;           /* minimum from the pod's label; 0: none */
+    struct kube_amounts requests; /* in total, without `pods` */
     KUBE_LIST(struct kube_container) containers, inits;
     KUBE_LIST(struct kube_actual) actuals;
     struct kube_amounts overhead, pod_level;
@@ -84,35 +84,35 @@ struct kube_pod {
     KUBE_LIST(struct berth_toleration) tolerations;
     struct kube_labels node_selector;
     bool has_affinity;
-    struct kube_terms affinity; /* required, of nodes; meaningful when there is one */
+    struct kube_terms affinity; /* required node affinity; valid if has_affinity */
     struct kube_terms prefer;
     KUBE_LIST(struct kube_near) near;
     KUBE_LIST(struct kube_spread) spread;
     KUBE_LIST(struct kube_mount) mounts;
     KUBE_LIST(struct kube_disk) disks;
     KUBE_LIST(struct kube_attached) attached;
-    struct kube_texts images; /* normalised: with a tag; each once */
+    struct kube_texts images; /* normalised with a tag, without duplicates */
 };
 
-/* Reads what is kept of v1.Pod: without name, times and node. False where it is malformed. */
+/* Parses the kept fields of v1.Pod (name, times and node are not among them); false: malformed. */
 bool kube_pod_read(struct arena *arena, struct proto_reader object, struct kube_pod *ret);
 
-/* What is a pod's own, and what of its status matters; texts point into the object. Most changes of pods are in its status, and mostly nothing
- * follows from them. */
+/* The fields a pod does not share with others, and the relevant part of its status. Texts point into the object. Most
+ * changes of pods are status changes without any effect here. */
 struct kube_pod_facts {
     int64_t created_ns, deleted_ns;
-    int64_t bound_ns;            /* since its condition PodScheduled is True; 0: nobody says */
-    struct proto_text node;      /* bound to it; empty: not */
-    struct proto_text nominated; /* node it was promised */
+    int64_t bound_ns;            /* since when PodScheduled is True; 0: unknown */
+    struct proto_text node;      /* spec.nodeName; empty: not bound */
+    struct proto_text nominated; /* status.nominatedNodeName */
     struct proto_text refusal;   /* message of its condition PodScheduled=False */
-    bool resources;              /* its node says what its containers have */
-    bool ended;                  /* Succeeded or Failed: it holds nothing */
+    bool resources;              /* its node reports container resources */
+    bool ended;                  /* Succeeded or Failed: it holds no resources */
 };
-/* False where the object is malformed. */
+/* False: the object is malformed. */
 bool kube_pod_facts_read(struct proto_reader object, struct kube_pod_facts *ret);
 
-/* What the pod asks for in all: containers together and sidecars, or the most that initialisation takes; then what is asked for at the
- * level of the pod in its place; overhead on top. Of a pod whose resources are being changed the larger counts. */
+/* Returns the pod's total requests: containers plus sidecars, or the maximum during initialisation if larger; pod-level
+ * requests replace the sum; overhead is added. During a resize the larger amount counts. */
 struct kube_amounts kube_pod_requests(struct arena *arena, const struct kube_pod *pod);
-/* Does it hold other amounts than it asks for, because it is being resized? */
+/* Reports whether a resize makes the pod hold other amounts than it requests. */
 bool kube_pod_resizing(struct arena *arena, const struct kube_pod *pod);

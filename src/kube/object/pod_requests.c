@@ -1,4 +1,4 @@
-/* pod_requests.c - what a pod asks for in all, as kube-scheduler adds it up. */
+/* pod_requests.c - the total requests of a pod, added up as in kube-scheduler. */
 #include "kube/object/pod.h"
 
 static struct berth_amount *amount_of(struct arena *arena, struct kube_amounts *in, const char *resource)
@@ -31,7 +31,7 @@ static void at_least(struct arena *arena, struct kube_amounts *to, const struct 
     }
 }
 
-/* Of a container that is being resized the largest of what it asks for, is granted and has. */
+/* During a resize a container counts with the largest of its requested, allocated and actual resources. */
 static struct kube_amounts container_requests(struct arena *arena, const struct kube_pod *pod,
                                               const struct kube_container *c)
 {
@@ -60,7 +60,7 @@ struct kube_amounts kube_pod_requests(struct arena *arena, const struct kube_pod
         struct kube_amounts one = container_requests(arena, pod, &pod->containers.at[i]);
         add(arena, &all, &one);
     }
-    /* One after the other, each beside the sidecars that have been started before it. */
+    /* Init containers run one after another, each beside the sidecars started before it. */
     for (size_t i = 0; i < pod->inits.len; i++) {
         const struct kube_container *c = &pod->inits.at[i];
         struct kube_amounts one = c->sidecar ? container_requests(arena, pod, c) : c->requests, now = {0};

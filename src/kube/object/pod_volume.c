@@ -1,4 +1,4 @@
-/* pod_volume.c - v1.Volume, field by field. Numbers are those of k8s.io/api core/v1. */
+/* pod_volume.c - parses v1.Volume. Field numbers are those of k8s.io/api core/v1. */
 #include "kube/object/pod_volume.h"
 
 #include "kube/object/driver.h"
@@ -23,11 +23,12 @@ enum {
     EPHEMERAL_SPEC = 2,
 };
 
-/* Disks that may be at one node, or in one pod there, but for reading. Numbers of fields; 0: it has none. */
+/* In-tree disks that several pods on a node may share only for reading. Field numbers; 0: no such field. */
 static const struct disk_kind {
     uint32_t source;
     const char *word;
-    uint32_t name, more, list, read_only; /* list: one disk for each, as they are the same if they share one */
+    /* list: each entry counts as a disk, as sharing one entry means the same disk */
+    uint32_t name, more, list, read_only;
 } disk_kinds[] = {
     {SOURCE_GCE,   "gce",   1, 0, 0, 4},
     {SOURCE_AWS,   "aws",   1, 0, 0, 0},
@@ -44,9 +45,9 @@ static const struct disk_kind *disk_kind(uint32_t source)
     return NULL;
 }
 
-/* ---- what is kept ------------------------------------------------------------------------------------------------- */
+/* ---- kept fields ------------------------------------------------------------------------------------------------ */
 
-/* Most volumes are of no interest, and have a name that no other pod has. */
+/* Most volumes do not affect placement, and their names would make each pod a template of its own. */
 static bool volume_wanted(const struct proto_field *f)
 {
     struct proto_reader volume = proto_sub(f);
@@ -58,7 +59,7 @@ static bool volume_wanted(const struct proto_field *f)
                 disk_kind(y.number) || kube_in_tree_of_pod(y.number))
                 return true;
     }
-    return volume.bad; /* for whoever reads it to find out */
+    return volume.bad; /* keep a malformed volume, so that the parser rejects it */
 }
 
 #define F KUBE_FIELD
@@ -91,7 +92,7 @@ const struct kube_keep kube_keep_pod_volume = {.whole = F(VOLUME_NAME),
                                                KUBE_INSIDE(volume_inside)};
 #undef F
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- parsing ---------------------------------------------------------------------------------------------------- */
 
 static void claim_read(struct kube_in *in, const struct proto_field *f, const char *volume, struct kube_pod *pod)
 {
@@ -132,7 +133,7 @@ static void image_read(struct kube_in *in, const struct proto_field *f, struct k
     in->bad |= r.bad;
 }
 
-/* Each once; whoever writes to it anywhere in the pod, writes. */
+/* Adds a disk once; read-only only if all its mounts in the pod are. */
 static void disk_add(struct kube_in *in, const char *id, bool reads, struct kube_pod *pod)
 {
     for (size_t i = 0; i < pod->disks.len; i++)

@@ -1,13 +1,13 @@
-/* quantity.c - digits, a point, a suffix or an exponent; on whole numbers of 128 bits, where what is larger stays there. */
+/* quantity.c - parses digits, a point, and a suffix or exponent, in saturating 128-bit integers. */
 #include "kube/object/quantity.h"
 
 typedef unsigned __int128 wide;
 
-/* Beyond this nothing needs to be told apart: it is above INT64_MAX in every unit. */
+/* Saturation limit: above INT64_MAX in every unit. */
 static const wide most = (wide)1 << 124;
 
 enum { EXPONENT_MAX = 40 };
-#define FINEST INT64_C(1000000000000) /* what is beyond only rounds up */
+#define FINEST INT64_C(1000000000000) /* finer digits only round up */
 
 static wide times(wide a, wide b)
 {
@@ -22,7 +22,7 @@ static wide power(wide base, int exponent)
     return p;
 }
 
-/* What the number is multiplied with and divided by. */
+/* Multiplier and divisor of the number. */
 struct unit {
     wide times, by;
 };
@@ -45,7 +45,7 @@ static bool exponent_parse(const char *s, size_t len, struct unit *ret)
     return true;
 }
 
-/* Where the letter stands among others, from 1; 0: it does not. */
+/* Returns the position of the letter in `letters`, from 1; 0: not found. */
 static int place_of(const char *letters, char letter)
 {
     for (int i = 0; letters[i]; i++)

@@ -1,4 +1,4 @@
-/* quantity_fuzz.c - amounts in thousandths are what they are in units, rounded. */
+/* quantity_fuzz.c - an amount parsed in thousandths equals the amount parsed in units, up to rounding. */
 #include "kube/object/quantity.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* selector.c - selectors read and matched. */
+/* selector.c - parses and matches selectors. */
 #include "kube/object/selector.h"
 
 static bool operator_find(struct proto_text word, enum berth_match *ret)
@@ -34,7 +34,7 @@ static bool values_valid(enum berth_match match, const struct kube_texts *values
     }
 }
 
-/* LabelSelectorRequirement and NodeSelectorRequirement are alike on the wire. False: it cannot be parsed. */
+/* Parses LabelSelectorRequirement or NodeSelectorRequirement, which have the same encoding. False: invalid. */
 static bool expr_read(struct kube_in *in, const struct proto_field *f, struct berth_expr *ret)
 {
     struct berth_expr e = {.key = ""};
@@ -165,7 +165,7 @@ void kube_terms_read(struct kube_in *in, const struct proto_field *f, struct kub
         if (x.number == 1)
             kube_term_read(in, &x, 0, to);
     in->bad |= r.bad;
-    if (to->len == 0) /* it is there, and holds nowhere */
+    if (to->len == 0) /* a selector without valid terms matches nothing */
         kube_push(in->arena, to, (struct berth_term){0});
 }
 

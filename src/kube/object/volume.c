@@ -1,10 +1,10 @@
-/* volume.c - volumes, claims and classes, field by field, and how they match. */
+/* volume.c - parses volumes, claims and classes, and matches volumes to claims. */
 #include "kube/object/volume.h"
 
 #include "kube/object/driver.h"
 #include "kube/object/quantity.h"
 
-/* ---- what is kept ------------------------------------------------------------------------------------------------- */
+/* ---- kept fields ------------------------------------------------------------------------------------------------ */
 
 enum {
     META = 1,
@@ -50,7 +50,7 @@ static const struct kube_inside source_inside[] = {
     {SOURCE_AZURE,    &keep_csi},
     {SOURCE_PORTWORX, &keep_csi},
 };
-static const struct kube_keep keep_source = {KUBE_INSIDE(source_inside)}; /* the first two fields have the names */
+static const struct kube_keep keep_source = {KUBE_INSIDE(source_inside)}; /* the names are in the first two fields */
 static const struct kube_keep keep_reference = {.whole = F(2) | F(3) | F(4)};
 static const struct kube_inside volume_spec_inside[] = {
     {VOLUME_SOURCE, &keep_source   },
@@ -85,7 +85,7 @@ const struct kube_keep kube_keep_class = {.whole = F(CLASS_PROVISIONER) | F(CLAS
                                           KUBE_INSIDE(class_inside)};
 #undef F
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- parsing ---------------------------------------------------------------------------------------------------- */
 
 static unsigned mode_of(struct proto_text word)
 {
@@ -244,7 +244,7 @@ bool kube_claim_read(struct arena *arena, struct proto_reader object, struct kub
     return true;
 }
 
-/* v1.TopologySelectorTerm: labels that all must have one of some values; without any, it holds nowhere. */
+/* Parses v1.TopologySelectorTerm: every label must have one of its values; a term without labels matches nothing. */
 static void topology_read(struct kube_in *in, const struct proto_field *f, struct kube_terms *to)
 {
     struct kube_exprs exprs = {0};
@@ -316,7 +316,7 @@ bool kube_volume_suits(const struct kube_volume *v, const struct kube_claim *c)
            (!c->selector.present || kube_selector_matches(&c->selector, &v->meta.labels));
 }
 
-/* "a__b" is either of two zones. */
+/* "a__b" means either of two zones. */
 static struct berth_expr zone_expr(struct arena *arena, const char *key, const char *value)
 {
     struct kube_texts values = {0};
@@ -333,7 +333,7 @@ static struct berth_expr zone_expr(struct arena *arena, const char *key, const c
 struct kube_terms kube_volume_zones(struct arena *arena, const struct kube_volume *v)
 {
     static const struct {
-        const char *key, *newer; /* which a node may have in its place */
+        const char *key, *newer; /* label that a node may have instead */
     } rows[] = {
         {"topology.kubernetes.io/zone",              NULL                           },
         {"topology.kubernetes.io/region",            NULL                           },
@@ -356,7 +356,7 @@ struct kube_terms kube_volume_zones(struct arena *arena, const struct kube_volum
             new[1] = zone_expr(arena, rows[i].newer, value);
             kube_push(arena, &either, ((struct berth_term){new, 2, 0}));
         }
-        (void)kube_terms_both(arena, &zones, &either, &both); /* at most four */
+        (void)kube_terms_both(arena, &zones, &either, &both); /* at most four terms */
         zones = both;
     }
     if (zones.len == 0)

@@ -19,7 +19,7 @@
 #define PROGRAM "berth-kube report-node"
 #define SECOND_NS INT64_C(1000000000)
 #define LOOK_NS (60 * SECOND_NS)
-#define WRITE_NS (3600 * SECOND_NS) /* somebody may have taken them away */
+#define WRITE_NS (3600 * SECOND_NS) /* written again, in case the labels were removed */
 #define AGAIN_NS (10 * SECOND_NS)   /* after a failure */
 enum { EXIT_USAGE = 2 };
 
@@ -49,8 +49,8 @@ struct reporter {
     struct kube_config server;
     struct kube_api *api;
     struct loop_source *timer;
-    char *told; /* the last patch that was taken; NULL: none */
-    char *body; /* that is being written */
+    char *told; /* last accepted patch; NULL: none */
+    char *body; /* patch being written */
     int64_t told_ns;
     int status;
 };

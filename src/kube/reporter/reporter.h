@@ -1,10 +1,11 @@
-/* reporter.h - what GPUs a machine has, written on its node as labels: `berth-kube report-node`, one on every node.
+/* reporter.h - writes the GPUs of a machine to its node as labels: `berth-kube report-node`, one process per node.
  *
- * berth.dev/gpu.model, berth.dev/gpu.memory (MiB of one) and berth.dev/gpu.count; where there is none they are taken away. NVIDIA's GPUs are known from
- * nvidia-smi, else from the driver's files, which do not tell their memory; AMD's from the kernel's. Of GPUs that differ the memory is the least, and
- * no model is told: whoever asks for one may be given any.
+ * The labels are berth.dev/gpu.model, berth.dev/gpu.memory (MiB per GPU) and berth.dev/gpu.count; without GPUs they are
+ * removed. NVIDIA GPUs are found by nvidia-smi, else by the driver's files, which do not show the memory; AMD GPUs by
+ * the kernel's files. If the GPUs differ, the memory is the smallest and there is no model, because a pod may get any
+ * of them.
  *
- * To know another maker: a function in reporter_probe.c.
+ * To support another vendor: a function in reporter_probe.c.
  */
 #pragma once
 
@@ -12,17 +13,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The GPUs of a machine, together. */
+/* All GPUs of a machine. */
 struct gpu_report {
-    char model[64];     /* as a label's value; "": nobody says, or they differ */
-    int64_t memory_mib; /* of the least; 0: nobody says */
+    char model[64];     /* valid as a label value; "": unknown, or they differ */
+    int64_t memory_mib; /* of the smallest GPU; 0: unknown */
     uint32_t count;
 };
 
-/* Looks below a root: "" for this machine. May take some seconds. */
+/* Probes the GPUs below a root folder: "" for this machine. May take some seconds. */
 struct gpu_report gpu_report_look(const char *root);
-/* The labels as a patch of the node, a new reference. */
+/* Returns the labels as a patch of the node, a new reference. */
 json_t *gpu_report_patch(const struct gpu_report *report);
 
-/* The command; argv[0] is its name. Runs until a signal, or with --once until the node has its labels. The exit status. */
+/* Runs the command; argv[0] is its name. Runs until a signal, or with --once until the labels are written. Returns the
+ * exit status. */
 int kube_report_node(int argc, char *const *argv, FILE *out);

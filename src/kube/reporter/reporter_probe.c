@@ -1,4 +1,4 @@
-/* reporter_probe.c - GPUs as their makers' drivers show them. */
+/* reporter_probe.c - detects GPUs by their vendors' drivers. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,14 +15,15 @@
 #include "kube/client/clock.h"
 #include "kube/reporter/reporter.h"
 
-#define PATIENCE_NS (INT64_C(20) * 1000000000) /* for nvidia-smi: drivers wake up slowly */
+#define PATIENCE_NS (INT64_C(20) * 1000000000) /* for nvidia-smi: waking up the driver takes long */
 #define MIB (INT64_C(1) << 20)
 enum { FILE_MAX = 64 * 1024 };
 extern char **environ;
 
-/* ---- adding them up --------------------------------------------------------------------------------------------------- */
+/* ---- combining GPUs --------------------------------------------------------------------------------------------- */
 
-/* A label's value: letters, digits, '-', '_' and '.', at most 63, the first and the last of them letters or digits. */
+/* Converts to a label value: letters, digits, '-', '_' and '.', at most 63, starting and ending with a letter or
+ * digit. */
 static void model_text(const char *text, size_t len, char ret[static 64])
 {
     size_t to = 0;
@@ -54,7 +55,7 @@ static void gpu_add(struct gpu_report *r, const char *model, size_t len, int64_t
     r->count++;
 }
 
-/* ---- files and programs ------------------------------------------------------------------------------------------------ */
+/* ---- files and programs ----------------------------------------------------------------------------------------- */
 
 static bool file_read(const char *path, struct str *ret)
 {
@@ -69,7 +70,7 @@ static bool file_read(const char *path, struct str *ret)
     return true;
 }
 
-/* What comes until its end, or too late. */
+/* Reads to the end of the file; false on timeout. */
 static bool pipe_read(int fd, struct str *ret)
 {
     char buf[4096];
@@ -89,7 +90,7 @@ static bool pipe_read(int fd, struct str *ret)
     }
 }
 
-/* What the program prints, if it ends well. */
+/* Returns the output of the program if it exits with status 0. */
 static bool program_run(const char *program, char *const *argv, struct str *ret)
 {
     int ends[2], status = 0;
@@ -114,9 +115,9 @@ static bool program_run(const char *program, char *const *argv, struct str *ret)
     return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* ---- makers ------------------------------------------------------------------------------------------------------------- */
+/* ---- vendors ---------------------------------------------------------------------------------------------------- */
 
-/* "NVIDIA H200, 143771" a line. */
+/* Parses lines like "NVIDIA H200, 143771". */
 static bool nvidia_ask(const char *root, struct gpu_report *r)
 {
     CLEANUP(str) struct str program = {0}, text = {0};
@@ -160,7 +161,7 @@ static void nvidia_read(const char *root, struct gpu_report *r)
         (void)closedir(dir);
 }
 
-/* /sys/class/drm/cardN/device: the memory in bytes; not every one says its name. */
+/* /sys/class/drm/cardN/device: the memory in bytes; not every card has a name. */
 static void amd_read(const char *root, struct gpu_report *r)
 {
     CLEANUP(str) struct str folder = {0};
@@ -169,7 +170,7 @@ static void amd_read(const char *root, struct gpu_report *r)
     DIR *dir = opendir(folder.at);
     while (dir && (e = readdir(dir))) {
         CLEANUP(str) struct str memory = {0}, product = {0}, path = {0};
-        if (strncmp(e->d_name, "card", 4) != 0 || strchr(e->d_name, '-')) /* with '-': what is plugged into it */
+        if (strncmp(e->d_name, "card", 4) != 0 || strchr(e->d_name, '-')) /* names with '-' are connectors */
             continue;
         str_addf(&path, "%s/%s/device/mem_info_vram_total", folder.at, e->d_name);
         if (!file_read(path.at, &memory))

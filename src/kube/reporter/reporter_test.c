@@ -1,4 +1,4 @@
-/* reporter_test.c - GPUs of made-up machines, and the labels they make. */
+/* reporter_test.c - GPUs of fake machines, and the resulting labels. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static int unlink_one(const char *path, const struct stat *st, int flag, struct 
 }
 
 #define SCRIPT "#!/bin/sh\n"
-/* It is asked for these, and nothing else. */
+/* The fake nvidia-smi accepts exactly these arguments. */
 #define TWO                                                                                                            \
     SCRIPT "[ \"$1 $2\" = '--query-gpu=name,memory.total --format=csv,noheader,nounits' ] || exit 9\n"                 \
            "echo 'NVIDIA H200, 143771'; echo 'NVIDIA H200, 143771'\n"
@@ -54,10 +54,10 @@ static int unlink_one(const char *path, const struct stat *st, int flag, struct 
 #define LONG_LABEL "NVIDIA-0123456789-0123456789-0123456789-0123456789-0123456789"
 
 struct machine {
-    const char *smi;         /* what nvidia-smi is; NULL: there is none */
-    unsigned cards;          /* that NVIDIA's driver shows */
-    const char *vram, *name; /* of a card of AMD's; NULL: not there */
-    const char *labels;      /* count, memory, model; "-": taken away */
+    const char *smi;         /* script used as nvidia-smi; NULL: none */
+    unsigned cards;          /* shown by NVIDIA's driver */
+    const char *vram, *name; /* of an AMD card; NULL: missing */
+    const char *labels;      /* count, memory, model; "-": removed */
 };
 
 static const struct machine machines[] = {
@@ -82,7 +82,7 @@ static void machine_make(const char *root, const struct machine *m)
         put(root, cards[i], INFORMATION);
     if (m->vram) {
         put(root, DRM("0", "mem_info_vram_total"), m->vram);
-        put(root, DRM("0-DP-1", "mem_info_vram_total"), "1\n"); /* what is plugged into it */
+        put(root, DRM("0-DP-1", "mem_info_vram_total"), "1\n"); /* a connector */
         put(root, DRM("1", "vendor"), "0x1a03\n");
     }
     if (m->name)

@@ -5,12 +5,12 @@
 
 #include "base/vec.h"
 
-/* Beyond so many that wait it would take too long; and the order in which they find a place matters more then. */
+/* With more pending pods further plans would take too long, and the order of placement matters more. */
 enum { PENDING_MAX = 2000 };
-/* Beyond the usual ones: as many as nodes times pods that wait allow. */
+/* Additional random plans: as many as the product of nodes and pending pods allows. */
 enum { MORE_MAX = 18, MORE_WORK = 20000 };
 
-/* What nodes are filled with. */
+/* Resources that the packing scores consider. */
 static const char *const resources[] = {"cpu", "memory", "pods", "nvidia.com/gpu", "amd.com/gpu"};
 
 static const struct berth_weight packed[] = {
@@ -31,23 +31,23 @@ static const struct berth_weight size[] = {
 static const struct berth_ranking smallest_first = {.name = "multifactor", .weights = size, .weights_len = 1};
 
 static const struct manner {
-    const struct berth_weight *scores; /* NULL: those of the profile */
+    const struct berth_weight *scores; /* NULL: the scores of the profile */
     size_t len;
-    const struct berth_ranking *order; /* within a priority; NULL: that of the policy */
+    const struct berth_ranking *order; /* ranking within a priority; NULL: the policy's */
 } manners[] = {
     {packed,   sizeof packed / sizeof *packed,     NULL           },
     {even,     sizeof even / sizeof *even,         NULL           },
     {NULL,     0,                                  &smallest_first},
     {packed,   sizeof packed / sizeof *packed,     &smallest_first},
     {even,     sizeof even / sizeof *even,         &smallest_first},
-    {shuffled, sizeof shuffled / sizeof *shuffled, NULL           }, /* and again with other seeds */
+    {shuffled, sizeof shuffled / sizeof *shuffled, NULL           }, /* repeated with other seeds */
 };
 enum { MANNERS = sizeof manners / sizeof *manners, USUAL = 3 };
 
-/* ---- who is left waiting --------------------------------------------------------------------------------------------- */
+/* ---- pending pods ----------------------------------------------------------------------------------------------- */
 
 struct waiter {
-    const char *name; /* of its plan */
+    const char *name; /* owned by its plan */
     int32_t priority;
 };
 typedef VEC(struct waiter) waiters;
@@ -60,7 +60,7 @@ static int higher_first(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* All that wait, the highest priority first, then by name. */
+/* Returns all pending pods, highest priority first, then by name. */
 static waiters waiting(struct berth_plan *plan)
 {
     waiters found = {0};
@@ -73,7 +73,8 @@ static waiters waiting(struct berth_plan *plan)
     return found;
 }
 
-/* At the first difference the one with the lower priority, or with nobody left, leaves fewer of the higher one waiting. Sets which that is. */
+/* Reports whether `a` leaves fewer pods of the highest differing priority pending. At the first difference, the list
+ * with the lower priority, or the shorter one, is better. Sets *ret_priority to the priority that differs. */
 static bool leaves_fewer(const waiters *a, const waiters *b, int32_t *ret_priority)
 {
     for (size_t i = 0; i < b->len; i++) {
@@ -84,7 +85,7 @@ static bool leaves_fewer(const waiters *a, const waiters *b, int32_t *ret_priori
     return false;
 }
 
-/* Does every one of `a`, of this priority or a higher one, wait in `b`, too? */
+/* Reports whether every pod of `a` of at least this priority is also pending in `b`. */
 static bool is_within(const waiters *a, const waiters *b, int32_t priority)
 {
     size_t at = 0;
@@ -97,7 +98,7 @@ static bool is_within(const waiters *a, const waiters *b, int32_t priority)
     return true;
 }
 
-/* In another order nobody may lose a place to who came later: only more may be placed. */
+/* A plan in another order is better only if it places more pods and no pod loses its place to a later one. */
 static bool is_better(const struct manner *manner, const waiters *a, const waiters *b)
 {
     int32_t priority;
@@ -143,7 +144,7 @@ static int choice_make(struct berth_cluster *cluster, int64_t now_ns, uint64_t s
     return rc;
 }
 
-/* How many other ways are tried. */
+/* Returns how many other variants are tried. */
 static size_t tries(struct berth_cluster *cluster, const struct berth_plan *plan)
 {
     size_t pending = berth_plan_pendings(plan);
@@ -153,7 +154,7 @@ static size_t tries(struct berth_cluster *cluster, const struct berth_plan *plan
     return USUAL + (more < MORE_MAX ? more : MORE_MAX);
 }
 
-/* By another manner than the policy says. */
+/* Plans by one variant instead of the policy's own scores and order. */
 static int choice_vary(struct berth_cluster *cluster, int64_t now_ns, uint64_t seed, const struct berth_policy *policy,
                        const struct manner *manner, struct kube_choice *ret)
 {
@@ -164,7 +165,7 @@ static int choice_vary(struct berth_cluster *cluster, int64_t now_ns, uint64_t s
         profile.scores_len = manner->len;
         profile.resources = resources;
         profile.resources_len = sizeof resources / sizeof *resources;
-        other.others_len = 0; /* everybody by it */
+        other.others_len = 0; /* applies to all pods */
     }
     if (manner->order)
         other.order.ranking = *manner->order;
@@ -176,7 +177,7 @@ int kube_choose(struct berth_cluster *cluster, int64_t now_ns, const struct bert
                 struct kube_choice *ret, struct berth_err *err)
 {
     int rc = choice_make(cluster, now_ns, 0, policy, ret, err);
-    /* Where places are promised, who comes first counts, and not how many. */
+    /* with reservations the order of pods matters, not the number placed */
     size_t len = rc == 0 && policy->backfill.reservations == 0 ? tries(cluster, ret->plan) : 0;
     if (len == 0)
         return rc;

@@ -1,13 +1,14 @@
-/* plan_choice.h - of several plans for the same moment, the one that leaves the fewest pods waiting.
+/* plan_choice.h - computes several plans for the same moment and chooses the one that leaves the fewest pods waiting.
  *
- * A profile says which nodes are better, and where all find a place it decides alone. Where some do not, the same pods may fit by
- * another: so the whole is computed again by one that packs, by one that spreads, and, where that is quickly done, some times with nodes in
- * random order (of fixed seeds: the same cluster gives the same choice). What leaves fewer of the highest priority waiting is
- * taken, then of the next; of equal ones the first, by the profile that was asked for.
+ * The profile decides which nodes are better; if every pod finds a place, its plan is chosen. Otherwise the same pods
+ * may fit another way, so the plan is computed again with a packing profile, with a spreading one and, if that is fast
+ * enough, several times with nodes in random order (fixed seeds: the same cluster gives the same choice). The plan that
+ * leaves fewer pods of the highest priority waiting is chosen, then of the next priority; among equal plans the first,
+ * that of the requested profile.
  *
- * It is also tried with the smallest first of each priority: who could go elsewhere, if only others gave way there, may take the place
- * of one that could not. That is taken only where nobody of that priority or above waits for it: who came first is not put off by
- * smaller ones again and again.
+ * Plans with the smallest pods first within a priority are tried too: a pod that could fit elsewhere may then give up
+ * its place to one that could not. Such a plan is chosen only if no pod of that priority or above waits only in it:
+ * small pods must not delay earlier pods again and again.
  */
 #pragma once
 
@@ -19,9 +20,9 @@ struct kube_choice {
 };
 void kube_choice_done(struct kube_choice *c);
 
-/* The plan leaves something to be remembered, such as since when somebody is promised a place. */
+/* Stores in the cluster what the plan needs remembered, such as since when a pod has a reservation. */
 void kube_remember(struct berth_cluster *cluster, const struct berth_plan *plan);
 
-/* Fails as berth_plan_make does by the given policy, which names its profile. */
+/* Plans by `policy`, which names its profile. Fails as berth_plan_make does. */
 int kube_choose(struct berth_cluster *cluster, int64_t now_ns, const struct berth_policy *policy,
                 struct kube_choice *ret, struct berth_err *err);

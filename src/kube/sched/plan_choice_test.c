@@ -1,4 +1,4 @@
-/* plan_choice_test.c - where some find no place, another way to place them is found. */
+/* plan_choice_test.c - if some pods stay pending, another plan that places more is found. */
 #include "kube/sched/plan_choice.h"
 
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static struct berth_cluster *two_nodes(void)
     return c;
 }
 
-/* On this node, or on any. */
+/* Adds a pending pod for this node, or for any node. */
 static void pod_on(struct berth_cluster *c, unsigned number, int64_t gpus, int32_t priority, const char *node)
 {
     char id[16];
@@ -55,7 +55,7 @@ static void pod(struct berth_cluster *c, unsigned number, int64_t gpus, int32_t 
     pod_on(c, number, gpus, priority, "");
 }
 
-/* One that runs there. */
+/* Adds a running pod. */
 static void resident(struct berth_cluster *c, unsigned number, int64_t gpus, int32_t priority, const char *node)
 {
     char id[16];
@@ -65,7 +65,7 @@ static void resident(struct berth_cluster *c, unsigned number, int64_t gpus, int
     assert_int_equal(berth_instance_put(c, &runs, NULL), 0);
 }
 
-/* How many wait by the profile alone, and by the best of several. */
+/* Checks how many pods wait in the plan of the profile alone, and in the chosen plan. */
 static void check(struct berth_cluster *c, size_t alone, size_t chosen)
 {
     const struct berth_policy policy = {.profile = berth_profile_find("default")};
@@ -103,11 +103,11 @@ static void more_fit_another_way(void **state)
     struct berth_cluster *c = two_nodes();
     for (unsigned i = 0; i < 5; i++)
         pod(c, i, gpus[i], 0);
-    check(c, 2, 1); /* two on one node and four on the other; or all but the four */
+    check(c, 2, 1); /* two pods on one node and four on the other; or all but the pod of four */
     berth_cluster_free(c);
 }
 
-/* That more are placed does not help if one of a higher priority waits for it. */
+/* Placing more pods does not help if a pod of a higher priority waits for it. */
 static void the_highest_priority_counts_first(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void what_fits_nowhere_changes_nothing(void **state)
     berth_cluster_free(c);
 }
 
-/* The only one that waits in the plan that is chosen; "": none. */
+/* Checks the name of the only pod that waits in each plan; "": none. */
 static void check_waits(struct berth_cluster *c, const char *alone, const char *chosen)
 {
     const struct berth_policy policy = {.profile = berth_profile_find("default"), .preemption = {.on = true}};
@@ -146,7 +146,7 @@ static void check_waits(struct berth_cluster *c, const char *alone, const char *
     berth_snapshot_free(s);
 }
 
-/* The first takes what the second must have, though it could have what others give way from. */
+/* The first pod takes the node the second needs, though it could use the node of a pod that gives it up. */
 static void who_could_go_elsewhere_does(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void for_that_a_lower_one_may_wait(void **state)
     berth_cluster_free(c);
 }
 
-/* Two small ones for a large one would be more, but it came first. */
+/* Placing two small pods instead of a large one would be more, but the large one came first. */
 static void nobody_loses_a_place_to_who_came_later(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* profile.h - the names by which pods ask for this scheduler (spec.schedulerName), and by which profile those of each name are placed.
+/* profile.h - the names by which pods select this scheduler (spec.schedulerName), and the profile of each name.
  *
- * Written as "berth,berth-pack=pack": a name alone is placed by the profile of --profile. All of them share one queue, one plan and one leader;
- * a profile says which nodes are better, never who comes first or where a pod may be.
+ * Written as "berth,berth-pack=pack": a name alone uses the profile of --profile. All names share one queue, one plan
+ * and one leader. A profile decides which nodes are better, never the order of pods nor where a pod may run.
  */
 #pragma once
 
@@ -9,13 +9,13 @@
 #include "base/err.h"
 #include "berth.h"
 
-/* Lists are parallel, in the order in which they were written, and never empty. */
+/* Parallel lists in the order in which they were given; never empty. */
 struct kube_profiles {
-    const struct berth_profile *own; /* of --profile */
-    const char *const *names;        /* of schedulers */
-    const char *const *profiles;     /* of each, by name; "": own */
+    const struct berth_profile *own; /* the profile of --profile */
+    const char *const *names;        /* scheduler names */
+    const char *const *profiles;     /* profile of each name; "": own */
     size_t len;
 };
-/* In the arena. -EINVAL with what is wrong, and what to write instead. */
+/* Parses both options into the arena. -EINVAL with what is wrong and how to fix it. */
 int kube_profiles_read(const char *names, const char *profile, struct arena *arena, struct kube_profiles *ret,
                        struct berth_err *err);

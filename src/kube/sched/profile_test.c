@@ -1,4 +1,4 @@
-/* profile_test.c - names of schedulers and their profiles: as they are written, and what becomes of pods that name them. */
+/* profile_test.c - scheduler names and their profiles: parsing, and the plans of pods with these names. */
 #include "kube/sched/profile.h"
 
 #include <errno.h>
@@ -15,12 +15,12 @@
 #include "kube/sched/plan_choice.h"
 #include "kube/sched/policy.h"
 
-/* ---- as they are written ---------------------------------------------------------------------------------------------- */
+/* ---- parsing ---------------------------------------------------------------------------------------------------- */
 
 static void as_written(void **state)
 {
     static const struct {
-        const char *names, *profile, *want; /* "name=profile ...", "-" for the own one; or a part of what is wrong */
+        const char *names, *profile, *want; /* "name=profile ...", "-" for `own`; or a part of the error */
         int rc;
     } rows[] = {
         {"berth",                 "default", "berth=-",                                            0      },
@@ -78,7 +78,7 @@ static void only_so_many(void **state)
     arena_done(&arena);
 }
 
-/* ---- what becomes of it ------------------------------------------------------------------------------------------------ */
+/* ---- plans ------------------------------------------------------------------------------------------------------ */
 
 static void policy_has_each_once(void **state)
 {
@@ -146,7 +146,8 @@ static void planned(struct scene *s, const char *want)
     plan_policy_done(&policy);
 }
 
-/* One plan, and each pod by the profile of the name it gives; a pod of nobody's name is not placed, but what it holds counts. */
+/* One plan places each pod by the profile of its scheduler name; a pod of another scheduler is not placed, but its
+ * resources count. */
 static void each_by_its_own(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -165,7 +166,8 @@ static void each_by_its_own(void **state)
     assert_false(project_pod_of(s.p, "default:c", &pod));
 }
 
-/* Where some find no place, how many do counts more than where: profiles of names give way as the own one does. */
+/* If some pods stay pending, the number placed counts more than where: profiles of names are varied like the own
+ * one. */
 static void who_competes_is_varied(void **state)
 {
     static const char *const spreads[] = {"", "even"};

@@ -11,22 +11,22 @@
 enum { CLAIMS_MAX = 64 };
 #define PATIENCE_NS (INT64_C(600) * 1000000000)
 
-/* A pod whose claims are being served. */
+/* A pod whose claims are being provisioned or bound. */
 struct serving {
     uint64_t instance;
     int64_t until_ns;
-    size_t under_way; /* requests */
-    uint64_t asked;   /* bits: by the number of the claim, of project_volumes */
-    char *trouble;    /* NULL: none so far */
+    size_t under_way; /* number of requests in progress */
+    uint64_t asked;   /* bit set by claim index of project_volumes */
+    char *trouble;    /* first failure; NULL: none */
 };
 
-/* One claim of it: the request under way. */
+/* A request in progress for one claim. */
 struct errand {
     struct kube_provisioner *p;
     struct errand *prev, *next;
     struct kube_call *call;
     uint64_t instance;
-    bool looks; /* at the volume, before it is marked */
+    bool looks; /* the request reads the volume before reserving it */
     char *namespace, *claim, *uid, *volume;
 };
 
@@ -35,7 +35,7 @@ struct kube_provisioner {
     struct project *project;
     struct loop *loop;
     struct loop_source *timer;
-    int64_t timer_ns; /* when it is set to */
+    int64_t timer_ns; /* when the timer fires */
     kube_provisioned *done;
     void *ctx;
     VEC(struct serving) servings;
@@ -44,7 +44,7 @@ struct kube_provisioner {
 
 static void on_answer(void *ctx, const struct kube_answer *answer);
 
-/* ---- errands ----------------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static struct errand *errand_new(struct kube_provisioner *p, uint64_t instance, const struct project_volume *v)
 {
@@ -92,7 +92,7 @@ static void errand_send(struct errand *e, const char *method, const char *path, 
     free(text);
 }
 
-/* The provisioner of the claim's class is told the node. */
+/* Sets the claim's selected-node annotation, which its provisioner reads. */
 static void claim_mark(struct errand *e, const char *node)
 {
     CLEANUP(str) struct str path = {0};
@@ -111,7 +111,8 @@ static void volume_look(struct errand *e)
     errand_send(e, "GET", path.at, NULL);
 }
 
-/* Marks the volume as it was just seen: somebody who was faster makes the API server refuse. NULL: done already. */
+/* Reserves the volume for the claim, based on the version just read: the API server rejects a concurrent write. Returns
+ * NULL if it is done already. */
 static const char *volume_mark(struct errand *e, const struct kube_answer *answer)
 {
     json_t *volume = json_loadb(answer->body, answer->len, 0, NULL);
@@ -168,8 +169,8 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
     kube_provision_look(p);
 }
 
-/* Asks for what is the pod's to ask for and was not yet. `later`: others had asked for it, and came to nothing; what they told its provisioner may
- * stand, and its volume come all the same. */
+/* Requests the claims of the pod that were not requested yet. `later`: another pod requested them and has gone; a node
+ * it selected may stand, and the volume may still appear. */
 static void serving_ask(struct kube_provisioner *p, struct serving *s, bool later)
 {
     struct project_volume claims[CLAIMS_MAX];
@@ -192,7 +193,7 @@ static void serving_ask(struct kube_provisioner *p, struct serving *s, bool late
     }
 }
 
-/* Of several moments the first counts. */
+/* Sets the timer; the earliest time counts. */
 static void look_at(struct kube_provisioner *p, int64_t at_ns)
 {
     if (at_ns >= p->timer_ns)
@@ -201,7 +202,7 @@ static void look_at(struct kube_provisioner *p, int64_t at_ns)
     loop_timer_set(p->timer, at_ns);
 }
 
-/* Where nothing was asked, it may be served already, and nobody would look. */
+/* If nothing was requested, the claims may be bound already, so the timer checks at once. */
 bool kube_provision(struct kube_provisioner *p, uint64_t instance)
 {
     size_t len = project_volumes(p->project, instance, NULL, 0);
@@ -218,10 +219,10 @@ bool kube_provision(struct kube_provisioner *p, uint64_t instance)
 
 void kube_provision_claim(struct kube_provisioner *p, const struct project_volume *claim, const char *node)
 {
-    claim_mark(errand_new(p, 0, claim), node); /* nobody waits for the answer */
+    claim_mark(errand_new(p, 0, claim), node); /* no callback */
 }
 
-/* Is there something to be said of it? */
+/* Reports whether the pod is served or has failed. */
 static bool is_over(struct kube_provisioner *p, struct serving *s)
 {
     struct project_pod pod;

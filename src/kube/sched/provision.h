@@ -1,8 +1,9 @@
-/* provision.h - volumes for claims that waited for their first pod: asked for on the node it got, and awaited.
+/* provision.h - requests volumes for WaitForFirstConsumer claims once their pod has a node, and waits for them.
  *
- * A volume that is there is marked as the claim's; of one that has to be made its provisioner is told the node. Others then bind the two; when all
- * claims of a pod are bound, the pod may be. A claim that another pod has asked for is only awaited, and asked for here should that one come to
- * nothing. What nobody binds within ten minutes counts as failed.
+ * An existing volume is reserved for the claim (claimRef); for a new volume the provisioner is given the node
+ * (selected-node annotation). The volume controller then binds the two; when all claims of a pod are bound, the pod may
+ * be bound. A claim that another pod has requested is only awaited, and requested here if that pod goes. Claims not
+ * bound within ten minutes count as failed.
  */
 #pragma once
 
@@ -10,17 +11,18 @@
 
 struct kube_provisioner;
 
-/* Once for each that was begun, and not from within kube_provision; "" when all are bound. */
+/* Called once for each instance begun, never from within kube_provision; `trouble` is "" when all claims are bound. */
 typedef void kube_provisioned(void *ctx, uint64_t instance, const char *trouble);
 
 struct kube_provisioner *kube_provisioner_new(struct loop *l, struct kube_api *api, struct project *project,
                                               kube_provisioned *done, void *ctx);
-/* Nothing is told of what is under way; NULL is fine. */
+/* No callback is made for instances under way; accepts NULL. */
 void kube_provisioner_free(struct kube_provisioner *p);
 
-/* False: an assumed pod has no such claims, and nothing is begun. */
+/* Begins to serve an assumed pod; false: the pod has no such claims, and no callback follows. */
 bool kube_provision(struct kube_provisioner *p, uint64_t instance);
-/* The provisioner of a claim that is there for itself is told this node. Nothing is told of how it went: the claim shows it. */
+/* Sets the selected node of an ephemeral claim. There is no callback: the claim itself shows the result. */
 void kube_provision_claim(struct kube_provisioner *p, const struct project_volume *claim, const char *node);
-/* Something in the cluster has changed: is somebody served by now, or to ask in place of another? */
+/* To be called when the cluster changed: finishes instances whose claims are bound and requests claims whose pod has
+ * gone. */
 void kube_provision_look(struct kube_provisioner *p);

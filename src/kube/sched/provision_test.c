@@ -1,4 +1,6 @@
-/* provision_test.c - volumes of claims that several pods wait with: who asks for them, also when that one comes to nothing. */
+/* provision_test.c - volumes of claims shared by several waiting pods: which pod requests them, also after that pod has
+ * gone.
+ */
 #include "kube/sched/provision.h"
 
 #include <setjmp.h>
@@ -22,10 +24,10 @@
 #define PV1 "/api/v1/persistentvolumes/pv1"
 
 struct served {
-    struct fake f; /* first: handlers are given its address */
+    struct fake f; /* first member: handlers get its address */
     struct scene s;
     struct kube_provisioner *provisioner;
-    uint64_t served, failed; /* instances, of which it was told last */
+    uint64_t served, failed; /* instances of the last callbacks */
 };
 
 static void done(void *ctx, uint64_t instance, const char *trouble)
@@ -34,7 +36,7 @@ static void done(void *ctx, uint64_t instance, const char *trouble)
     *(*trouble ? &t->failed : &t->served) = instance;
 }
 
-/* A class whose volumes are made, or are there; three pods with one claim. */
+/* A class whose volumes are provisioned, or exist; three pods with one claim. */
 static void served_begin(struct served *t, bool made)
 {
     *t = (struct served){0};
@@ -85,7 +87,7 @@ static void nothing_is_asked(struct served *t)
     assert_int_equal(t->f.asked.len, 0);
 }
 
-/* The first asks. It comes to nothing: the second does, then the third. */
+/* The first pod requests the volume and goes; then the second does, then the third. */
 static void another_asks(void **state)
 {
     (void)state;
@@ -111,7 +113,7 @@ static void another_asks(void **state)
     KIT_UNTIL(&t.f.kit, t.served == c);
 }
 
-/* What was given back waits again, and joins whoever asks by now. */
+/* A pod that was given back waits again, and joins the pod that requests the volume now. */
 static void it_joins_again(void **state)
 {
     (void)state;
@@ -132,7 +134,8 @@ static void it_joins_again(void **state)
     assert_true(t.served == a || t.served == b);
 }
 
-/* The first has gone, but its provisioner knows the node: the volume comes. When the provisioner takes that back, the second asks. */
+/* The first pod has gone but the node stays selected, so the volume will come. When the provisioner clears the
+ * selection, the second pod requests it. */
 static void what_was_asked_stands(void **state)
 {
     (void)state;
@@ -152,7 +155,7 @@ static void what_was_asked_stands(void **state)
     KIT_UNTIL(&t.f.kit, t.served == b);
 }
 
-/* The same of a volume that is there: it stays theirs. */
+/* The same with an existing volume: it stays reserved for the claim. */
 static void a_volume_is_handed_on(void **state)
 {
     (void)state;
@@ -175,7 +178,7 @@ static void a_volume_is_handed_on(void **state)
     assert_non_null(strstr(scene_says(&t.s), "d->n1"));
 }
 
-/* One that was promised its place had joined another; by the time it has it, the claim is bound, and nothing else will happen. */
+/* A reserved pod had joined another; when it is promoted, the claim is bound already and no further event comes. */
 static void bound_already(void **state)
 {
     (void)state;

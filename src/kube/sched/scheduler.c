@@ -11,22 +11,22 @@
 #include "kube/sched/stuck_pods.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define TELL_NS (SECOND_NS / 2)        /* between two rounds of telling who waits why */
-#define TELL_AGAIN_NS (10 * SECOND_NS) /* of one pod, when the reasons have changed */
+#define TELL_NS (SECOND_NS / 2)        /* between two rounds of writing why pods are pending */
+#define TELL_AGAIN_NS (10 * SECOND_NS) /* minimum interval for one pod when its reasons change */
 
 struct kube_scheduler {
     struct kube_scheduler_config c;
-    struct kube_writer *binder, *clearer; /* bindings; pods that give way */
+    struct kube_writer *binder, *clearer; /* bindings; victims, nominations and conditions */
     struct kube_provisioner *provisioner;
-    struct stuck stuck; /* by the loop's clock */
+    struct stuck stuck; /* in the loop's clock */
     struct loop_source *timer;
     struct kube_policy policy;
-    int64_t due_ns;  /* the next plan, by the loop's clock; INT64_MAX: none */
-    int64_t rest_ns; /* not before: no more than a third of the time goes into plans */
-    int64_t told_ns; /* the last round of telling, by the loop's clock */
+    int64_t due_ns;  /* when to plan next, in the loop's clock; INT64_MAX: never */
+    int64_t rest_ns; /* not before this: planning takes at most a third of the time */
+    int64_t told_ns; /* last round of writing reasons, in the loop's clock */
     struct kube_scheduler_stats stats;
-    struct kube_name_stats *names; /* of each name */
-    struct kube_name_stats nobody; /* pods that are another scheduler's: preempted */
+    struct kube_name_stats *names; /* by scheduler name */
+    struct kube_name_stats nobody; /* for preempted pods of other schedulers */
     struct str text;
 };
 
@@ -59,7 +59,7 @@ static struct kube_name_stats *stats_of(struct kube_scheduler *s, const struct p
     return &s->nobody;
 }
 
-/* Of several wishes the first counts. */
+/* Requests a plan; the earliest request counts. */
 static void wish(struct kube_scheduler *s, int64_t at_ns)
 {
     if (at_ns < s->rest_ns)
@@ -70,7 +70,7 @@ static void wish(struct kube_scheduler *s, int64_t at_ns)
     loop_timer_set(s->timer, at_ns);
 }
 
-/* Also for what was wished while the plan was made. */
+/* Delays the next plan, including those requested while the last one was made. */
 static void rest(struct kube_scheduler *s, int64_t until_ns)
 {
     int64_t due_ns = s->due_ns;
@@ -98,7 +98,7 @@ static void on_bound(void *ctx, uint64_t instance, enum kube_fate fate, const ch
     if (fate == KUBE_DONE) {
         str_addf(&s->text, "Successfully assigned %s/%s to %s", pod.namespace, pod.name, pod.node);
         event_add(s, &pod, false, "Scheduled", "Binding", s->text.at);
-        return; /* counts as assumed until the watch shows it */
+        return; /* the pod stays assumed until the watch shows the binding */
     }
     log_write(s->c.log, kube_wall_ns(), LEVEL_WARN, "bind.failed", LOG_TEXT("namespace", pod.namespace),
               LOG_TEXT("pod", pod.name), LOG_TEXT("node", pod.node), LOG_TEXT("text", text));
@@ -117,14 +117,14 @@ static void on_provisioned(void *ctx, uint64_t instance, const char *trouble)
     if (trouble[0]) {
         on_bound(s, instance, KUBE_FAILED, trouble);
     } else if (!s->c.leads(s->c.ctx)) {
-        project_give_back(s->c.project, instance, 0); /* whoever leads now decides anew */
+        project_give_back(s->c.project, instance, 0); /* the new leader decides anew */
     } else if (project_pod_by_instance(s->c.project, instance, &pod)) {
         const struct kube_pod_ref ref = ref_of(&pod);
         kube_bind(s->binder, &ref, pod.node, instance);
     }
 }
 
-/* First the volumes that it waits with, if there are any. */
+/* Binds the pod, after its volumes if it has unbound claims. */
 static void bind(struct kube_scheduler *s, const struct project_pod *pod, const char *node)
 {
     const struct kube_pod_ref ref = ref_of(pod);
@@ -134,7 +134,7 @@ static void bind(struct kube_scheduler *s, const struct project_pod *pod, const 
         kube_bind(s->binder, &ref, node, pod->instance);
 }
 
-/* ---- those who give way ---------------------------------------------------------------------------------------------- */
+/* ---- victims ---------------------------------------------------------------------------------------------------- */
 
 static void on_cleared(void *ctx, uint64_t instance, enum kube_fate fate, const char *text)
 {
@@ -147,16 +147,16 @@ static void on_cleared(void *ctx, uint64_t instance, enum kube_fate fate, const 
     wish(s, stuck_note(&s->stuck, instance, loop_now_ns(s->c.loop)));
 }
 
-/* It was promised a place that nobody clears. */
+/* Withdraws the nomination of a pod that lost its reservation. */
 static void on_given_back(void *ctx, const struct project_pod *pod)
 {
     const struct kube_scheduler *s = ctx;
     const struct kube_pod_ref ref = ref_of(pod);
-    if (!*pod->role) /* else there is no pod yet */
+    if (!*pod->role) /* the pod of a task is not created yet */
         kube_nominate(s->clearer, &ref, "");
 }
 
-/* For whom an instance is to stop: the reservation of the same plan that waits for it. */
+/* Finds the preemptor: the pod whose reservation in the same plan waits for this instance. */
 static bool gain_of(const struct kube_scheduler *s, const struct berth_plan *plan, uint64_t instance,
                     struct project_pod *ret)
 {
@@ -174,14 +174,14 @@ static void stop(struct kube_scheduler *s, const struct berth_plan *plan, const 
     struct project_pod pod, gains;
     if (!project_pod_by_instance(s->c.project, a->instance, &pod))
         return;
-    if (!pod.bound) { /* a reservation that is no longer any good */
+    if (!pod.bound) { /* a reservation that is no longer valid */
         const struct kube_pod_ref ref = ref_of(&pod);
         kube_nominate(s->clearer, &ref, "");
         project_give_back(s->c.project, a->instance, 0);
         return;
     }
     if (a->cause != BERTH_CAUSE_PREEMPTED)
-        return; /* what else is wrong with a bound pod is for others to mend */
+        return; /* other problems of bound pods are not ours to fix */
     str_clear(&s->text);
     if (gain_of(s, plan, a->instance, &gains)) {
         size_t len = strcspn(gains.name, ":"); /* a role of a job is called "job:role" */
@@ -198,7 +198,7 @@ static void stop(struct kube_scheduler *s, const struct berth_plan *plan, const 
     stats_of(s, &pod)->preempted++;
 }
 
-/* ---- a plan ------------------------------------------------------------------------------------------------------------ */
+/* ---- planning --------------------------------------------------------------------------------------------------- */
 
 static void place(struct kube_scheduler *s, const struct berth_action *a)
 {
@@ -236,7 +236,7 @@ static void carry_out(struct kube_scheduler *s, const struct berth_plan *plan)
     }
 }
 
-/* False: it was told a moment ago, and by now there may be other reasons. */
+/* Writes why the pod is pending. False: postponed, because a reason was written moments ago. */
 static bool tell(struct kube_scheduler *s, const struct berth_pending *pending, int64_t now_ns)
 {
     struct project_pod pod;
@@ -258,7 +258,7 @@ static bool tell(struct kube_scheduler *s, const struct berth_pending *pending, 
     return true;
 }
 
-/* Whoever waits hears why: soon, but not for every plan. */
+/* Writes why pods are pending: soon, but not after every plan. */
 static void tell_all(struct kube_scheduler *s, struct berth_plan *plan, int64_t now_ns)
 {
     int64_t loop_ns = loop_now_ns(s->c.loop);
@@ -308,7 +308,7 @@ static void step(void *ctx)
         plan_policy_done(&policy);
         return;
     }
-    if (!s->c.leads(s->c.ctx)) { /* it took so long that another may */
+    if (!s->c.leads(s->c.ctx)) { /* planning took so long that leadership may be lost */
         kube_choice_done(&choice);
         plan_policy_done(&policy);
         return;
@@ -331,7 +331,7 @@ static void step(void *ctx)
     plan_policy_done(&policy);
 }
 
-/* ---- from outside ------------------------------------------------------------------------------------------------------ */
+/* ---- interface -------------------------------------------------------------------------------------------------- */
 
 struct kube_scheduler *kube_scheduler_new(const struct kube_scheduler_config *config)
 {

@@ -1,11 +1,10 @@
-/* scheduler.h - the loop that decides for a Kubernetes cluster: freeze, plan, assume, write; again.
+/* scheduler.h - the scheduling loop of a Kubernetes cluster: freeze, plan, assume, write.
  *
- * Whenever something changed, all that waits is planned at once by the core; what is placed is assumed in the projection
- * (kube/cache/cache.h) and bound (kube/sched/write.h) while the next plan is already being made. A binding that fails is given back and the pod
- * waits, each time for longer. Pods that give way for others are told once; whom they give way for is nominated, holds its place, and is bound when
- * they are gone. Why a pod finds no place is written to it when it differs from what was written before.
- *
- * Only while `leads` says so is anything decided.
+ * After any change the core plans all pending pods at once. Placed pods are assumed in the cache (kube/cache/cache.h)
+ * and bound (kube/sched/write.h) while the next plan is already being made. A failed binding is given back and the pod
+ * waits, longer each time. A preemption victim is deleted once; the pod it makes room for is nominated, holds a
+ * reservation, and is bound when the victims are gone. The reason why a pod is pending is written to its condition when
+ * it differs from the one written before. Decisions are made only while `leads` returns true.
  */
 #pragma once
 
@@ -25,27 +24,27 @@ struct kube_scheduler_config {
     struct project *project;
     struct tenants *tenants;      /* queues and policies; NULL: none */
     struct kube_jobs *jobs;       /* NULL: none */
-    struct kube_events *events;   /* NULL: none are written */
-    struct kube_journal *journal; /* of what is decided, and from what; NULL: none is kept */
+    struct kube_events *events;   /* NULL: no events are written */
+    struct kube_journal *journal; /* records decisions and their inputs; NULL: no journal */
     const struct log *log;
-    const struct kube_profiles *profiles; /* outlive it */
+    const struct kube_profiles *profiles; /* must outlive the scheduler */
     bool (*leads)(void *ctx);
     void *ctx;
 };
 
 struct kube_scheduler *kube_scheduler_new(const struct kube_scheduler_config *config);
-void kube_scheduler_free(struct kube_scheduler *s); /* NULL is fine */
-/* Something changed: the cluster, or who leads. */
+void kube_scheduler_free(struct kube_scheduler *s); /* accepts NULL */
+/* To be called when the cluster or the leadership changed. */
 void kube_scheduler_wake(struct kube_scheduler *s);
 
 struct kube_scheduler_stats {
     uint64_t plans, placed, bound, failed, preempted;
-    size_t pending, assumed; /* by the last plan; not yet bound */
-    double seconds;          /* in plans, in all */
-    int64_t last_ns;         /* the last plan took */
+    size_t pending, assumed; /* pending in the last plan; assumed but not bound yet */
+    double seconds;          /* total time spent planning */
+    int64_t last_ns;         /* duration of the last plan */
 };
 struct kube_scheduler_stats kube_scheduler_stats(const struct kube_scheduler *s);
-/* The same of pods with the i-th name of the profiles. */
+/* The same for pods with the i-th scheduler name of the profiles. */
 struct kube_name_stats {
     uint64_t placed, bound, failed, preempted;
 };

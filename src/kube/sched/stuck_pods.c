@@ -27,7 +27,7 @@ static void undo(const struct stuck *s, uint64_t instance)
     uint64_t waiter;
     project_stopping(s->project, instance, false);
     if (project_pod_by_instance(s->project, instance, &pod) && pod.stopping)
-        return; /* somebody else deleted it, or it was only the answer that failed */
+        return; /* deleted otherwise, or only the answer was lost */
     while ((waiter = project_waiter(s->project, instance)) && project_pod_by_instance(s->project, waiter, &pod)) {
         if (s->gives_back)
             s->gives_back(s->ctx, &pod);
@@ -43,7 +43,7 @@ int64_t stuck_look(struct stuck *s, int64_t now_ns)
         struct stuck_pod stuck = s->pods.at[i];
         struct project_pod pod;
         if (!project_pod_by_instance(s->project, stuck.instance, &pod))
-            continue; /* it went all the same */
+            continue; /* the pod is gone after all */
         if (stuck.until_ns <= now_ns) {
             undo(s, stuck.instance);
             stuck.until_ns = INT64_MAX;

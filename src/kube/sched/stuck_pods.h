@@ -1,7 +1,8 @@
-/* stuck_pods.h - pods that could not be deleted: they count as stopping for a while, and only then may be asked to go again.
+/* stuck_pods.h - victims whose deletion failed: they count as stopping for a pause, and only then may be deleted again.
  *
- * Whoever was refused at once, and tried again at once, would ask as fast as plans are made. The pause doubles with each refusal of the same pod. When it
- * is over, whoever waits for the pod to go gives its place back: nobody is going for it.
+ * Without the pause, a deletion that fails at once would be repeated as fast as plans are made. The pause doubles with
+ * each failure for the same pod. When it is over, the pod that waits for the victim loses its reservation, because the
+ * victim is not going.
  */
 #pragma once
 
@@ -10,20 +11,20 @@
 
 struct stuck_pod {
     uint64_t instance;
-    int64_t until_ns; /* INT64_MAX: it counts as what it is again */
+    int64_t until_ns; /* INT64_MAX: the pod no longer counts as stopping */
     uint32_t failures;
 };
 
 struct stuck {
     struct project *project;
     VEC(struct stuck_pod) pods;
-    /* Of each that gives its place back, before it does; NULL: nobody listens. */
+    /* Called for each pod that loses its reservation, before it does; NULL: no callback. */
     void (*gives_back)(void *ctx, const struct project_pod *pod);
     void *ctx;
 };
 
 void stuck_done(struct stuck *s);
-/* Its deletion was refused; returns when to look. All moments are of one clock, whichever. */
+/* Records a failed deletion; returns when to call stuck_look. All times are of one clock, any clock. */
 int64_t stuck_note(struct stuck *s, uint64_t instance, int64_t now_ns);
-/* What is over is over; when to look again, INT64_MAX: nothing is left. */
+/* Ends pauses that are over; returns when to call again, INT64_MAX: never. */
 int64_t stuck_look(struct stuck *s, int64_t now_ns);

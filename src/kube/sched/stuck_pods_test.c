@@ -1,4 +1,6 @@
-/* stuck_pods_test.c - pods that cannot be deleted: asked again after pauses that grow, and whoever waits for them is let go. */
+/* stuck_pods_test.c - pods that cannot be deleted: retried after growing pauses, and pods that wait for them lose their
+ * reservation.
+ */
 #include "kube/sched/stuck_pods.h"
 
 #include <setjmp.h>
@@ -28,7 +30,7 @@ static void gives_back(void *ctx, const struct project_pod *pod)
     t->given_back++;
 }
 
-/* `victim` has the port that `p` wants; `p` is promised its place. */
+/* `victim` has the port that `p` needs; `p` gets a reservation. */
 static void told_begin(struct told *t)
 {
     struct project_pod pod;
@@ -91,7 +93,7 @@ static void pauses_grow(void **state)
     }
 }
 
-/* Somebody else deletes it meanwhile, or only the answer was lost: nobody lets go. */
+/* The victim is deleted otherwise meanwhile, or only the answer was lost: the reservation stays. */
 static void it_goes_after_all(void **state)
 {
     (void)state;

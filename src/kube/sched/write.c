@@ -11,10 +11,10 @@
 
 enum write_kind { WRITE_BIND, WRITE_LOOK, WRITE_MARK, WRITE_DELETE, WRITE_PATCH };
 
-/* One request, or the next of those that one deed takes. */
+/* One request, or one step of an operation that takes several. */
 struct kube_write {
     struct kube_writer *w;
-    struct kube_write *prev, *next; /* of all that are under way */
+    struct kube_write *prev, *next; /* list of requests in progress */
     struct kube_call *call;
     enum write_kind kind;
     uint64_t ticket;
@@ -28,7 +28,7 @@ struct kube_writer {
     void *ctx;
     struct kube_write *first;
     struct kube_writer_stats stats;
-    struct str path, body; /* of the request in the making */
+    struct str path, body; /* buffers for the next request */
 };
 
 static void on_answer(void *ctx, const struct kube_answer *answer);
@@ -122,7 +122,8 @@ static void add_pair(struct str *to, const char *key, const char *value)
     str_add_json(to, value);
 }
 
-/* As protobuf, and with no more than kube-scheduler says: the API server reads each field several times. */
+/* Encoded as protobuf with only the fields that kube-scheduler sends: the API server parses each field several
+ * times. */
 void kube_bind(struct kube_writer *w, const struct kube_pod_ref *pod, const char *node, uint64_t ticket)
 {
     enum { BINDING_META = 1, META_NAME = 1, META_UID = 5, BINDING_TARGET = 2, TARGET_KIND = 1, TARGET_NAME = 3 };
@@ -140,7 +141,7 @@ void kube_bind(struct kube_writer *w, const struct kube_pod_ref *pod, const char
     send(x, "POST", "/binding", KUBE_USUAL);
 }
 
-/* Of the pod with this uid alone: any other makes the API server refuse. */
+/* Begins a patch with the pod's uid as a precondition: the API server rejects it for any other pod. */
 static struct str *patch_begin(struct kube_writer *w, const struct kube_pod_ref *pod)
 {
     struct str *body = body_begin(w);
@@ -237,7 +238,7 @@ static struct proto_text node_of(struct proto_reader pod)
     return node;
 }
 
-/* What has become of a binding in doubt, by the pod as it is. As long as nobody can say, it stays in doubt. */
+/* Decides the outcome of a binding from the pod as read. If the read fails temporarily, it is repeated. */
 static void look_at(struct kube_write *x, const struct kube_answer *answer)
 {
     struct proto_object object;
@@ -284,17 +285,17 @@ static void on_answer(void *ctx, const struct kube_answer *answer)
         else if (answer->code == -ENOENT || answer->code == -EINVAL || answer->code == -EACCES)
             tell(x, answer->code == -ENOENT ? KUBE_GONE : KUBE_FAILED, answer->text);
         else
-            look(x); /* of several tries an earlier one may have come through */
+            look(x); /* of several tries an earlier one may have succeeded */
         return;
     case WRITE_LOOK: look_at(x, answer); return;
     case WRITE_MARK:
         if (answer->code == -ENOENT)
             tell(x, KUBE_GONE, answer->text);
         else
-            delete (x); /* the mark is for people; without it it goes all the same */
+            delete (x); /* the condition is informational; delete without it */
         return;
     case WRITE_DELETE:
-        /* -EBUSY: the uid is another's by now. */
+        /* -EBUSY: another pod has the name now. */
         tell(x,
              answer->code == 0                                   ? KUBE_DONE
              : answer->code == -ENOENT || answer->code == -EBUSY ? KUBE_GONE

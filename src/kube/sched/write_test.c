@@ -1,4 +1,4 @@
-/* write_test.c - what becomes of bindings, deletions and conditions, whatever the API server answers. */
+/* write_test.c - outcomes of bindings, deletions and conditions for all kinds of answers of the API server. */
 #include "kube/sched/write.h"
 
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #define POD "/api/v1/namespaces/ns/pods/web"
 
 struct scene {
-    struct fake f; /* first: handlers are given its address */
+    struct fake f; /* first member: handlers get its address */
     struct kube_writer *w;
     unsigned told;
     uint64_t ticket;
@@ -59,7 +59,7 @@ static void body_has(struct http_exchange *x, const char *part)
         fail_msg("%s is not in %s", part, body);
 }
 
-/* Text number `part` of the message that is field `number`. */
+/* Returns text number `part` of the message in field `number`. */
 static struct proto_text part_of(struct proto_reader object, uint32_t number, uint32_t part)
 {
     struct proto_field f, g;
@@ -86,7 +86,7 @@ static void binds(struct http_exchange *x, const char *name, const char *uid, co
     assert_true(proto_is(part_of(o.raw, 2, 3), node));
 }
 
-/* The pod as the API server has it. */
+/* Answers with the pod as the API server holds it. */
 static void answer_pod(struct http_exchange *x, const char *uid, const char *node)
 {
     CLEANUP(str) struct str pod = {0};
@@ -141,7 +141,7 @@ static void what_is_refused_for_good_is_told_at_once(void **state)
     }
 }
 
-/* Somebody was faster, or our own earlier try came through: the pod itself says which. */
+/* On a conflict, the pod itself shows whether our own earlier try succeeded or another scheduler bound it. */
 static void a_binding_in_doubt_is_looked_up(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void whoever_gives_way_is_marked_and_deleted(void **state)
 {
     (void)state;
     static const struct {
-        int marked, deleted; /* status of the answers; 0: not asked */
+        int marked, deleted; /* status codes of the answers; 0: no request expected */
         enum kube_fate fate;
     } rows[] = {
         {200, 200, KUBE_DONE  },

@@ -14,9 +14,9 @@
 #include "kube/tenant/tenant_parts.h"
 #include "wire/text/document.h"
 
-/* The policy that is in force where a queue names none; while there is none of the name: who came first. */
+/* The policy in force for queues that name none; without it, first come first served. */
 #define POLICY_DEFAULT "default"
-/* What use costs, for fair shares: as of the daemon, with what GPUs are called here (tenant_gpu_at). */
+/* Charges of resources for fair shares: the daemon's, plus the GPU resource names of Kubernetes (tenant_gpu_at). */
 #define CHARGES "cpu=1,gpu=10,memory=0.25,nvidia.com/gpu=10,amd.com/gpu=10,gpu.intel.com/i915=10,gpu.intel.com/xe=10"
 
 /* ---- objects ------------------------------------------------------------------------------------------------------ */
@@ -113,7 +113,7 @@ static int enforce(struct tenants *t, struct tenant *e, json_t *spec, struct ber
     return 0;
 }
 
-/* Puts it in force, or says why not. */
+/* Puts the object's spec in force, or records why not. */
 static int judge(struct tenants *t, uint32_t i, struct berth_err *err)
 {
     struct tenant *e = &t->at.at[i];
@@ -126,7 +126,7 @@ static int judge(struct tenants *t, uint32_t i, struct berth_err *err)
     return rc;
 }
 
-/* Of one that is in force: is all still there that it names? */
+/* Checks an object in force again: something it names may be gone. */
 static void judge_again(struct tenants *t, uint32_t i)
 {
     struct tenant *e = &t->at.at[i];
@@ -136,7 +136,7 @@ static void judge_again(struct tenants *t, uint32_t i)
         e->why = mem_strdup(err.text);
 }
 
-/* One that is accepted may be what another waits for. */
+/* Checks rejected objects until no further one is accepted: each may be what another waits for. */
 static void settle(struct tenants *t)
 {
     if (t->lost)
@@ -177,7 +177,7 @@ struct tenants *tenants_new(void (*changed)(void *ctx), void *ctx)
     int rc = state_load_from(nothing, NULL, 0, &t->state, &err);
     if (rc == 0)
         rc = tenant_state(t, KIND_SETTING, SETTINGS_ID, settings, &err);
-    assert(rc == 0); /* nothing was read */
+    assert(rc == 0); /* the store is empty */
     (void)rc;
     tenant_past_init(t);
     return t;
@@ -290,7 +290,7 @@ bool tenants_in_use(const struct tenants *t)
     return t->claimed;
 }
 
-/* ---- what the cluster is told ------------------------------------------------------------------------------------- */
+/* ---- quotas and domains in the cluster -------------------------------------------------------------------------- */
 
 struct tenant_news tenants_news(struct tenants *t)
 {
@@ -319,7 +319,7 @@ static void quota_tell(struct tenants *t, struct berth_cluster *cluster, enum ki
 {
     const struct object *o = state_find(t->state, kind, name);
     if (o)
-        (void)object_project(t->state, cluster, o, NULL); /* the state's own cluster took it */
+        (void)object_project(t->state, cluster, o, NULL); /* cannot fail: the state's own cluster accepted it */
     else
         quota_forget(cluster, kind, name);
 }
@@ -346,7 +346,7 @@ void tenants_tell(struct tenants *t, struct berth_cluster *cluster, bool all)
         quotas_tell(t, cluster, with_quota[k]);
     if (all)
         tenant_past_tell_all(t, cluster);
-    if (queues && !all) /* the tree may have another form: one could not be put while another was still above it */
+    if (queues && !all) /* the tree may have changed: a queue is rejected while another is still above it */
         quotas_tell(t, cluster, KIND_QUEUE);
     untold_clear(t);
 }
@@ -385,7 +385,7 @@ static void places_read(struct tenants *t)
     t->places_old = false;
 }
 
-/* The first by name of the groups in force that list the namespace; "": none. */
+/* Returns the first group by name, of those in force, that lists the namespace; "": none. */
 static const char *group_of_namespace(struct tenants *t, const char *namespace)
 {
     if (t->places_old)
@@ -420,13 +420,13 @@ static const char *why_not(struct tenants *t, const struct tenant_claim *claim, 
     return NULL;
 }
 
-/* Work of nobody, or of somebody in no group, counts against the group of its namespace. */
+/* Charges the namespace's group for work without a user, or of a user without a group. */
 static void group_add(const struct tenants *t, const char *group, struct arena *arena, struct berth_workload *w)
 {
     const struct object *o = state_find(t->state, KIND_GROUP, group);
     const char **quotas = ARENA_ARRAY(arena, const char *, w->quotas_len + 1);
     size_t len = 0;
-    for (size_t i = 0; i < w->quotas_len; i++) /* after the user, who is its account if there is one */
+    for (size_t i = 0; i < w->quotas_len; i++) /* after the user, whose account is charged first */
         if (strncmp(w->quotas[i], "user/", 5) == 0)
             quotas[len++] = w->quotas[i];
     quotas[len++] = arena_fmt(arena, "group/%s", group);
@@ -481,7 +481,7 @@ const char *tenants_claim(struct tenants *t, const struct tenant_claim *claim, s
 
 /* ---- the policy ---------------------------------------------------------------------------------------------------- */
 
-/* The queue that need not be made is one, too. */
+/* Adds the default queue if no object defines it. */
 static void default_add(const struct tenants *t, struct plan_policy *p)
 {
     struct berth_order *o = &p->policy.order;
@@ -500,13 +500,13 @@ void tenants_policy(const struct tenants *t, struct plan_policy *ret)
     const struct berth_policy none = {0};
     plan_policy_read(t->state, ret);
     default_add(t, ret);
-    ret->policy.backfill.queued = true;   /* pods that are in no queue are placed as they fit, as elsewhere */
-    ret->policy.pressure = none.pressure; /* what is bound is not ours to move */
+    ret->policy.backfill.queued = true;   /* pods in no queue are placed as they fit, as in kube-scheduler */
+    ret->policy.pressure = none.pressure; /* bound pods must not be moved */
     ret->policy.shed = false;
     ret->policy.rebalance = none.rebalance;
 }
 
-/* ---- use ----------------------------------------------------------------------------------------------------------- */
+/* ---- usage ------------------------------------------------------------------------------------------------------ */
 
 static int64_t held(const struct berth_cluster *cluster, const char *quota, const char *resource)
 {

@@ -1,4 +1,4 @@
-/* tenant_doc.c - from the spec of a custom resource to a document of the daemon's, and whether that is right. */
+/* tenant_doc.c - converts the spec of a custom resource to a document of the daemon, and checks it. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "kube/tenant/tenant_parts.h"
 #include "wire/text/document.h"
 
-/* Keys that have two words. */
+/* Keys with different names. */
 static const struct {
     const char *here, *there;
 } keys[] = {
@@ -33,7 +33,7 @@ static const char *key_there(const char *key)
     return key;
 }
 
-/* Pods ask for GPUs as resources of their makers: what is said of "gpu" is meant of each of these. */
+/* Pods request GPUs by vendor resource, so an amount of "gpu" applies to each of these. */
 static void gpus_add(json_t *amounts)
 {
     const json_t *gpu = json_object_get(amounts, "gpu");
@@ -42,7 +42,7 @@ static void gpus_add(json_t *amounts)
             (void)json_object_set_new(amounts, tenant_gpu_at(i), json_integer(json_integer_value(gpu)));
 }
 
-/* A whole number that came as a text is one. */
+/* Converts a whole number given as text. */
 static void gpu_number(json_t *amounts)
 {
     int64_t n;
@@ -64,7 +64,7 @@ static bool total_named(const json_t *totals, const char *resource)
     return false;
 }
 
-/* The same of totals. */
+/* The same for totals. */
 static void totals_add(json_t *totals)
 {
     size_t i, len = json_array_size(totals);
@@ -102,14 +102,14 @@ json_t *tenant_doc(enum kind kind, const char *name, const json_t *spec)
     json_object_foreach((json_t *)spec, key, value)
     {
         if ((kind == KIND_GROUP && strcmp(key, "namespaces") == 0) || (kind == KIND_USER && strcmp(key, "names") == 0))
-            continue; /* kept beside it: the daemon has none */
+            continue; /* kept separately: the daemon has no such key */
         json_t *copy = strcmp(key, "quota") == 0 ? quota_doc(value) : json_deep_copy(value);
         (void)json_object_set_new(doc, key_there(key), copy);
     }
     return doc;
 }
 
-/* ---- what it names ------------------------------------------------------------------------------------------------ */
+/* ---- named objects ---------------------------------------------------------------------------------------------- */
 
 struct naming {
     struct state *s;
@@ -147,7 +147,8 @@ static int policy_name_check(struct naming *n, const json_t *doc)
     return name && plan_policy_built_in(name) ? 0 : name_check(n, doc, "policy", KIND_POLICY);
 }
 
-/* In the words of who wrote a custom resource; the checks below have those of the daemon's command line. */
+/* Checks names first, so that errors use the words of the custom resource; the checks below use those of the daemon's
+ * command line. */
 static int all_names_check(struct naming *n, enum kind kind, const json_t *doc)
 {
     if (kind == KIND_USER)
@@ -171,7 +172,7 @@ static int rules_check(struct call *c, enum kind kind, const char *name, const j
     switch (kind) {
     case KIND_QUEUE: return queue_crud.check(c, &queue_crud, name, NULL, doc);
     case KIND_POLICY: return policy_crud.check(c, &policy_crud, name, NULL, doc);
-    /* With itself before: nodes may be listed that are not there yet. */
+    /* The domain is its own previous version: it may list nodes that do not exist yet. */
     case KIND_DOMAIN: return domain_crud.check(c, &domain_crud, name, doc, doc);
     case KIND_GROUP:
         rc = group_doc_read(doc, &c->arena, &group, &c->err);
@@ -183,7 +184,7 @@ static int rules_check(struct call *c, enum kind kind, const char *name, const j
     }
 }
 
-/* Keys as they are written here. */
+/* Replaces the daemon's keys by those of the custom resource. */
 static void reword(struct berth_err *err)
 {
     CLEANUP(str) struct str text = {0};
@@ -205,7 +206,8 @@ int tenant_check(struct state *s, enum kind kind, const char *name, const json_t
     char folded[ID_MAX + 1];
     struct naming n = {s, err};
     struct call c = {.state = s};
-    int rc = id_reserved(name) ? 0 : id_fold("metadata.name", name, folded, err); /* nothing here is called by them */
+    /* reserved names are not used in Kubernetes, so they are allowed */
+    int rc = id_reserved(name) ? 0 : id_fold("metadata.name", name, folded, err);
     if (rc == 0)
         rc = all_names_check(&n, kind, doc);
     if (rc < 0)

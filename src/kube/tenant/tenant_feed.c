@@ -16,10 +16,10 @@
 
 #define SECOND_NS INT64_C(1000000000)
 #define WRITE_NS (2 * SECOND_NS)
-#define USAGE_NS (60 * SECOND_NS) /* between two tellings of use by what just goes on */
-enum { SUM_SHARE = 100 };         /* summing up what runs takes one part of so many of the time */
-#define LOOK_NS (10 * SECOND_NS)  /* at whether the API server has them by now */
-enum { UNDER_WAY_MAX = 64 };      /* writes */
+#define USAGE_NS (60 * SECOND_NS) /* interval of writing usage that only grows by running work */
+enum { SUM_SHARE = 100 };         /* summing up running work takes at most 1/SUM_SHARE of the time */
+#define LOOK_NS (10 * SECOND_NS)  /* interval of asking whether the API server has the resources by now */
+enum { UNDER_WAY_MAX = 64 };      /* concurrent writes */
 
 static const struct {
     enum kind kind;
@@ -33,25 +33,25 @@ static const struct {
 };
 enum { SOURCES = sizeof resources / sizeof *resources };
 
-/* An object, and how it is known to be doing. */
+/* An object and its status. */
 struct fed {
     struct tenant_feed *f;
     size_t source;
     char *name;
     int64_t generation;
-    uint64_t version;       /* of the object, as last seen or written: use is told on top of that alone */
-    json_t *status;         /* as last seen, or written; without use, but for the first */
-    int64_t usage_at_ns;    /* up to when use was told, by us or another */
-    int64_t usage_ns;       /* when we told it last; by the loop's clock */
-    uint64_t usage_version; /* of the books, as told */
-    struct kube_call *call; /* NULL: nothing is being written */
+    uint64_t version;       /* resourceVersion last seen or written: usage is written only on top of it */
+    json_t *status;         /* last seen or written, the latter without usage */
+    int64_t usage_at_ns;    /* time of the last usage written, by us or another process */
+    int64_t usage_ns;       /* when we last wrote usage, in the loop's clock */
+    uint64_t usage_version; /* of the usage records, as written */
+    struct kube_call *call; /* NULL: no write in progress */
 };
 
 struct source {
     struct tenant_feed *f;
     struct kube_watch *watch;
-    struct kube_call *call; /* it is being looked for */
-    bool known;             /* or known not to be there, or not to be had */
+    struct kube_call *call; /* asks whether the resource exists */
+    bool known;             /* listed, or known to be absent or denied */
 };
 
 struct tenant_feed {
@@ -61,10 +61,10 @@ struct tenant_feed {
     VEC(struct fed *) fed; /* in no order */
     struct map by_name;
     size_t under_way;
-    size_t next; /* of `fed`: where the last round stopped */
+    size_t next; /* index in `fed` where the last round stopped */
     struct loop_source *timer;
-    int64_t look_ns; /* the next look for what is not there */
-    int64_t sum_ns;  /* what runs is not summed up again before */
+    int64_t look_ns; /* when to ask again for absent resources */
+    int64_t sum_ns;  /* not before: next sum of running work */
     bool summed;     /* in this round */
 };
 
@@ -117,7 +117,7 @@ static void fed_drop(struct tenant_feed *f, uint32_t i)
     fed_free(x);
 }
 
-/* Told by whoever led before us, or leads now: what we told ourselves is not newer than what we know. */
+/* Takes over usage that an earlier or present leader wrote; usage that we wrote ourselves is not newer. */
 static void usage_seen(struct fed *x, const json_t *usage)
 {
     int64_t at_ns = 0;
@@ -147,7 +147,7 @@ static void on_put(void *ctx, const struct kube_object *o)
     struct fed *x = f->fed.at[i];
     x->generation = generation;
     x->version = o->version > x->version ? o->version : x->version;
-    if (!x->call) { /* else what is being written counts */
+    if (!x->call) { /* else the status being written counts */
         json_decref(x->status);
         x->status = json_incref(json_object_get(o->json, "status"));
     }
@@ -243,7 +243,7 @@ static const json_t *condition_of(const json_t *status)
     return NULL;
 }
 
-/* It has been so since when it was said first. */
+/* Returns lastTransitionTime: kept while the status stays the same. */
 static const char *since(const struct fed *x, const char *status, char buf[static TIMESTAMP_MAX])
 {
     const json_t *was = condition_of(x->status);
@@ -281,7 +281,7 @@ static void use_add(json_t *status, const struct tenant_use *use)
                                         quantity_print("cpu", use->gpu_milli, gpu)));
 }
 
-/* How it is doing now; NULL: nobody knows it. */
+/* Returns the present status; NULL: the object is unknown. */
 static json_t *status_make(const struct fed *x)
 {
     const struct tenant_feed *f = x->f;
@@ -298,7 +298,7 @@ static json_t *status_make(const struct fed *x)
         (void)json_object_set_new(status, "nodes",
                                   json_integer((json_int_t)project_domain_nodes(f->c.project, x->name)));
     }
-    /* Whoever begins after us knows what was good. */
+    /* For the next process: the accepted version. */
     if (!view.accepted && view.in_force)
         (void)json_object_set_new(status, "inForce", json_deep_copy(view.in_force));
     else if (json_is_object(json_object_get(x->status, "inForce")))
@@ -306,7 +306,7 @@ static json_t *status_make(const struct fed *x)
     return status;
 }
 
-/* What runs, as of now, in the way in which moments are told. False: not yet again. */
+/* Sums up running work as of now, truncated to seconds as in written times. False: too soon after the last sum. */
 static bool sum_up(struct tenant_feed *f)
 {
     int64_t begin_ns = kube_clock_ns(), now_ns = kube_wall_ns();
@@ -314,7 +314,7 @@ static bool sum_up(struct tenant_feed *f)
         return true;
     if (loop_now_ns(f->c.loop) < f->sum_ns)
         return false;
-    (void)project_cluster(f->c.project); /* whom all that runs counts for */
+    (void)project_cluster(f->c.project); /* updates the payers of running pods */
     tenants_usage_sum(f->c.tenants, now_ns - now_ns % SECOND_NS, project_runs, f->c.project);
     f->sum_ns = loop_now_ns(f->c.loop) + SUM_SHARE * (kube_clock_ns() - begin_ns);
     f->summed = true;
@@ -333,7 +333,7 @@ static bool differs(const json_t *was, const json_t *is)
     return false;
 }
 
-/* Use is told when something has ended, with whatever else is told, and now and then while something runs. */
+/* Usage is due when work has ended, together with any other change, and from time to time while work runs. */
 static bool usage_due(const struct fed *x, const json_t *status, bool more)
 {
     const json_t *running = json_object_get(status, "running");
@@ -344,7 +344,7 @@ static bool usage_due(const struct fed *x, const json_t *status, bool more)
     return json_integer_value(running) > 0 && (more || loop_now_ns(x->f->c.loop) - x->usage_ns >= USAGE_NS);
 }
 
-/* Adds it to the patch; false: it is not its time. */
+/* Adds the usage to the patch; false: not due. */
 static bool usage_add(struct fed *x, const json_t *status, bool more, json_t *patch)
 {
     char version[24];
@@ -357,7 +357,7 @@ static bool usage_add(struct fed *x, const json_t *status, bool more, json_t *pa
     x->usage_ns = loop_now_ns(f->c.loop);
     (void)timestamp_parse(json_object_get(usage, "at"), &x->usage_at_ns, NULL);
     (void)json_object_set_new(json_object_get(patch, "status"), "usage", usage);
-    /* Two that both believe they lead do not write over each other. */
+    /* Two processes that both believe they lead must not overwrite each other's usage. */
     (void)json_object_set_new(patch, "metadata", json_pack("{s:s}", "resourceVersion", str_u64(x->version, version)));
     return true;
 }
@@ -369,10 +369,10 @@ static void on_written(void *ctx, const struct kube_answer *answer)
     x->f->under_way--;
     if (answer->code == 0)
         return;
-    json_decref(x->status); /* nobody knows what it is now: written again */
+    json_decref(x->status); /* its present content is unknown: written again */
     x->status = NULL;
     x->usage_version = UINT64_MAX;
-    if (answer->code != -ENOENT && answer->code != -EBUSY) /* it went, or is another by now */
+    if (answer->code != -ENOENT && answer->code != -EBUSY) /* deleted, or changed by another process */
         on_trouble(&x->f->sources[x->source], answer->text);
 }
 
@@ -401,7 +401,7 @@ static void status_write(struct fed *x)
     free(body);
 }
 
-/* From where the last round stopped: those who change all the time do not keep others from being written. */
+/* Continues where the last round stopped, so that objects that change all the time do not starve the others. */
 static void statuses_write(struct tenant_feed *f)
 {
     for (size_t i = 0; i < f->fed.len && f->under_way < UNDER_WAY_MAX; i++) {

@@ -1,9 +1,9 @@
-/* tenant_feed.h - the custom resources that tenants are made of, watched, and how each is doing, written to its status.
+/* tenant_feed.h - watches the custom resources of tenants and writes the status of each.
  *
- * An API server that does not have them is asked again now and then: they may be installed later. Status is written by whoever leads, at
- * most every two seconds, of some at a time, and only where it differs: the condition Accepted, and of queues, groups and users how many tasks wait and run and
- * what they hold. What they used (`usage`) is written when something has ended, and each minute while something runs; who begins to lead goes on
- * from there.
+ * An API server without these resources is asked again from time to time: they may be installed later. The leader
+ * writes status at most every two seconds, for a limited number of objects at a time, and only changes: the condition
+ * Accepted, and for queues, groups and users the numbers of waiting and running tasks and their resources. Past usage
+ * (`usage`) is written when work has ended, and each minute while work runs; a new leader continues from there.
  */
 #pragma once
 
@@ -19,10 +19,10 @@ struct tenant_feed_config {
     struct tenants *tenants;
     struct project *project;
     bool (*leads)(void *ctx);
-    void (*synced)(void *ctx); /* once: all that is there is known */
+    void (*synced)(void *ctx); /* called once, when all objects are known */
     void (*trouble)(void *ctx, const char *text);
     void *ctx;
-    int64_t write_ns; /* between two looks at what is to be written; 0: 2 s */
+    int64_t write_ns; /* interval between two rounds of writing; 0: 2 s */
 };
 struct tenant_feed *tenant_feed_new(const struct tenant_feed_config *config);
-void tenant_feed_free(struct tenant_feed *f); /* NULL is fine */
+void tenant_feed_free(struct tenant_feed *f); /* accepts NULL */

@@ -1,4 +1,4 @@
-/* tenant_feed_test.c - whose status is written when many are to be, on a server that plays. */
+/* tenant_feed_test.c - which status is written when many are due, against a fake API server. */
 #include "kube/tenant/tenant_feed.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 enum { USERS = 150 }; /* more than are written at a time */
 
 struct stage {
-    struct fake f; /* first: handlers are given its address */
+    struct fake f; /* first member: handlers get its address */
     struct tenants *tenants;
     struct project *project;
     struct tenant_feed *feed;
@@ -37,7 +37,7 @@ static void users_tell(struct http_exchange *x)
     assert_true(http_stream_send(x, bytes.at, bytes.len));
 }
 
-/* Has users, and no other kind of ours; whatever is written is refused, so that it is to be written again. */
+/* Serves users and no other kind of ours; rejects every write, so that it remains due. */
 static void play(void *ctx, struct http_exchange *x)
 {
     struct stage *s = ctx;
@@ -97,7 +97,7 @@ static void stage_cleanup(struct stage *s)
     fake_cleanup(&s->f);
 }
 
-/* Those who come first and always have something to be written do not keep it from the others. */
+/* Objects at the front that always need a write do not starve the others. */
 static void everybody_has_a_turn(void **state)
 {
     CLEANUP(stage) struct stage s = {0};
@@ -110,7 +110,7 @@ static void everybody_has_a_turn(void **state)
         most = s.written[i] > most ? s.written[i] : most;
     }
     assert_true(least >= 2);
-    assert_true(most <= least + 3); /* in turn, but for what is under way */
+    assert_true(most <= least + 3); /* equal but for the writes in progress */
 }
 
 int main(void)

@@ -1,4 +1,6 @@
-/* tenant_history.c - past use of users, groups and queues: the daemon's books, kept from what ends here, and told by status. */
+/* tenant_history.c - past usage of users, groups and queues: usage records as in the daemon, of work that ended here or
+ * is taken over from status.
+ */
 #include <string.h>
 
 #include "control/state/sync.h"
@@ -7,7 +9,7 @@
 #include "wire/doc/queue_doc.h"
 #include "wire/text/document.h"
 
-enum { QUEUES_MAX = 16 }; /* above each other; there may be a loop for a moment */
+enum { QUEUES_MAX = 16 }; /* depth of the queue tree, which may contain a loop for a moment */
 
 const struct berth_order *tenant_order(const struct tenants *t)
 {
@@ -16,7 +18,7 @@ const struct berth_order *tenant_order(const struct tenants *t)
 
 void tenant_past_init(struct tenants *t)
 {
-    plan_policy_read(t->state, &t->costs); /* nobody changes what use costs */
+    plan_policy_read(t->state, &t->costs); /* charges never change */
 }
 
 static void books_close(struct tenants *t)
@@ -40,7 +42,7 @@ bool tenant_has_past(enum kind kind)
     return kind == KIND_USER || kind == KIND_GROUP || kind == KIND_QUEUE;
 }
 
-/* ---- the books in the state --------------------------------------------------------------------------------------- */
+/* ---- usage records in the state --------------------------------------------------------------------------------- */
 
 struct tenant_keys tenant_keys(enum kind kind, const char *name)
 {
@@ -72,7 +74,8 @@ bool tenant_has_totals(const struct object *o)
     return memmem(o->doc.at, o->doc.len, "\"totals\"", 8) != NULL;
 }
 
-/* The cluster is to be told. Whoever plans is about to look: what ended has changed more than this. */
+/* Notes that the object's usage must be put into the cluster. No plan is requested: the work that ended has requested
+ * one. */
 static void past_note(struct tenants *t, uint32_t i)
 {
     t->at.at[i].past.version++;
@@ -106,12 +109,12 @@ void tenant_past_drop(struct tenants *t, struct tenant *e)
     if (!tenant_has_past(e->kind))
         return;
     struct tenant_keys k = tenant_keys(e->kind, e->name);
-    tenant_books_apply(t); /* another of its name has nothing of it */
+    tenant_books_apply(t); /* a later object of this name must not inherit them */
     doc_set(t, KIND_FACT, k.use, NULL);
     doc_set(t, KIND_SPENT, k.quota, NULL);
 }
 
-/* ---- what ends ---------------------------------------------------------------------------------------------------- */
+/* ---- ended work ------------------------------------------------------------------------------------------------- */
 
 struct change *tenant_books(struct tenants *t)
 {
@@ -136,7 +139,7 @@ struct usage_row tenant_row(const struct tenants *t, const struct tenant_run *ru
         row.group = user->user->group;
     for (size_t i = 0; i < run->amounts_len && row.amounts_len < USAGE_RESOURCES_MAX - 1; i++)
         if (run->amounts[i].amount > 0 &&
-            strcmp(run->amounts[i].resource, "pods") != 0) /* nothing must not crowd out something */
+            strcmp(run->amounts[i].resource, "pods") != 0) /* amounts of 0 must not take the limited slots */
             row.amounts[row.amounts_len++] = run->amounts[i];
     row.amounts[row.amounts_len++] = (struct berth_amount){"pods", 1};
     return row;
@@ -184,7 +187,8 @@ void tenants_keep(struct tenants *t, int64_t (*clock)(void *ctx), void *ctx)
     t->clock_ctx = ctx;
 }
 
-/* While another leads, or nobody: it is in what the status said last, and runs no more. */
+/* While another process leads, or none: the status written last includes this work as running, so its usage is taken
+ * over again without it. */
 static void unbooked_one(struct tenants *t, uint32_t tenant, const struct usage_row *row, bool own)
 {
     (void)row;
@@ -204,9 +208,9 @@ void tenants_ran(struct tenants *t, const struct tenant_run *run)
     usage_book_totals(tenant_books(t), &row, row.end_ns);
 }
 
-/* ---- what was booked takes effect --------------------------------------------------------------------------------- */
+/* ---- applying bookings ------------------------------------------------------------------------------------------ */
 
-/* Whose document it is. */
+/* Returns the tenant that a document belongs to. */
 static uint32_t tenant_of(const struct tenants *t, const struct change_item *item)
 {
     static const char use[] = "usage/";

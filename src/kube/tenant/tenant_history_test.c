@@ -1,5 +1,6 @@
-/* tenant_history_test.c - past use of users, groups and queues: what ends is booked, a status tells it with what runs, and whoever follows has it from there;
- * fair shares and totals go by it, and every plan can be made again. */
+/* tenant_history_test.c - past usage of users, groups and queues: ended work is booked, a status shows it with running
+ * work, and a new leader takes it from there; fair shares and totals use it, and every plan can be replayed.
+ */
 #include "kube/journal/journal_kit_test.h"
 
 #include "wire/text/document.h"
@@ -7,11 +8,11 @@
 #define SECOND_NS INT64_C(1000000000)
 #define HOUR INT64_C(3600)
 
-/* ---- a cluster whose time is told ------------------------------------------------------------------------------------ */
+/* ---- a cluster with a controlled clock -------------------------------------------------------------------------- */
 
 struct story {
     struct scene s;
-    int64_t now_s; /* 0: another leads */
+    int64_t now_s; /* 0: another process leads */
 };
 
 static int64_t story_clock(void *ctx)
@@ -41,7 +42,7 @@ static void tenant(struct scene *s, enum kind kind, const char *name, const char
     json_decref(root);
 }
 
-/* A pod of ours in the queue q, made at this second; on a node: bound there since. */
+/* Puts a pod of ours in queue q, created at this second; with a node, bound there since bound_s. */
 static void pod(struct scene *s, const char *name, const char *labels, int64_t made_s, const char *node,
                 int64_t bound_s, const char *cpu)
 {
@@ -87,7 +88,7 @@ static int64_t spent_at(struct scene *s, int64_t at_s, enum kind kind, const cha
         if (strcmp(json_string_value(json_object_get(one, "resource")), resource) == 0)
             return json_integer_value(json_object_get(one, "spent"));
     }
-    return 0; /* that nothing was spent of is not told */
+    return 0; /* an unspent total is not shown */
 }
 
 static const struct {
@@ -108,7 +109,7 @@ static void two_users(struct scene *s)
     tenant(s, KIND_QUEUE, "q", "{policy: fair-share}");
 }
 
-/* Whoever follows is told what the statuses said at this second. */
+/* Starts the next leader with the statuses as of this second. */
 static void follow(struct story *from, int64_t at_s, struct story *to)
 {
     for (size_t i = 0; i < ROWS(all); i++) {
@@ -119,7 +120,8 @@ static void follow(struct story *from, int64_t at_s, struct story *to)
 
 /* ---- fair shares --------------------------------------------------------------------------------------------------- */
 
-/* Who used much comes later, though he was first; also for whoever follows. Plans are made at second 1000. */
+/* A user who used much is placed later, though first in the queue; also after a change of leader. Plans are made at
+ * second 1000. */
 static void who_used_comes_later(void **state)
 {
     CLEANUP(story) struct story y = {0}, z = {0};
@@ -145,12 +147,12 @@ static void who_used_comes_later(void **state)
     assert_string_equal(scene_says(&z.s), "?a b->n1");
 }
 
-/* What is told stays the same over who tells it, whatever still runs and whatever ended unseen. */
+/* The usage shown does not depend on the leader, whatever still runs and whatever ended unseen. */
 static void told_the_same(void **state)
 {
     static const struct {
         const char *label;
-        bool still; /* the long one still runs for whoever follows */
+        bool still; /* the long pod still runs for the next leader */
         int64_t longer_s;
     } rows[] = {
         {"it runs on",                true,  2000},
@@ -166,7 +168,7 @@ static void told_the_same(void **state)
         y.now_s = 1100;
         gone(&y.s, "over");
         int64_t told = own_at(&y.s, 2000, KIND_USER, "ann");
-        /* 1 core for 1000 s and 2 cores for 1500 s, of which a week takes half */
+        /* 1 core for 1000 s and 2 cores for 1500 s, with a half-life of a week */
         assert_in_range(told, 3980000, 4000000);
         story_begin(&z);
         two_users(&z.s);
@@ -184,7 +186,7 @@ static void told_the_same(void **state)
     }
 }
 
-/* What ends while nobody leads is in the status that was told last, and in no book of those who were leading before. */
+/* Work that ends without a leader is in the status written last, and in no usage record of an earlier leader. */
 static void ended_while_nobody_led(void **state)
 {
     CLEANUP(story) struct story y = {.now_s = 2000};
@@ -200,14 +202,14 @@ static void ended_while_nobody_led(void **state)
     assert_in_range(own_at(&y.s, 2500, KIND_USER, "ann"), told - 10000, told);
 }
 
-/* But for what a half-life of a week takes in some minutes. */
+/* Allows for the decay of some minutes at a half-life of a week. */
 static void near(int64_t is, int64_t want)
 {
     if (is > want || is < want - want / 1000)
         fail_msg("%lld is not %lld", (long long)is, (long long)want);
 }
 
-/* It counts from when it got its place, for whom it is; and only who leads keeps books. */
+/* Usage counts from the binding, for the user, group or queue charged; only the leader records usage. */
 static void whom_it_counts_for(void **state)
 {
     static const struct {
@@ -240,7 +242,7 @@ static void whom_it_counts_for(void **state)
     }
 }
 
-/* One that we have bound ourselves counts while it runs, and a GPU of any maker costs ten cores. */
+/* A pod bound by us counts while it runs, and a GPU of any vendor costs ten cores. */
 static void what_runs_counts(void **state)
 {
     CLEANUP(story) struct story y = {0};
@@ -263,7 +265,7 @@ static void what_runs_counts(void **state)
     assert_in_range(own_at(&y.s, 800, KIND_USER, "bob"), 999000, 1000000);
 }
 
-/* However many resources it asks nothing of. */
+/* Resources requested with amount 0 do not count against the limit of resources. */
 static void nothing_crowds_out_nothing(void **state)
 {
     CLEANUP(story) struct story y = {0};
@@ -281,7 +283,7 @@ static void nothing_crowds_out_nothing(void **state)
     near(own_at(&y.s, 900, KIND_USER, "ann"), 1000000);
 }
 
-/* Who goes takes his past along. */
+/* Past usage is removed with its user. */
 static void forgotten_with_its_user(void **state)
 {
     CLEANUP(story) struct story y = {.now_s = 900};
@@ -303,11 +305,11 @@ static void forgotten_with_its_user(void **state)
 
 /* ---- totals -------------------------------------------------------------------------------------------------------- */
 
-/* What a total was spent of stays spent until its period is over; wherever it stands. */
+/* The spent part of a total stays spent until its period is over, for users, groups and queues. */
 static void totals_stay_spent(void **state)
 {
     static const struct {
-        const char *user, *group, *queue; /* quotas */
+        const char *user, *group, *queue; /* specs with quotas */
         enum kind kind;
         const char *name, *resource;
         int64_t spent, later; /* at 7200 s; at 90000 s */
@@ -358,7 +360,7 @@ static void totals_stay_spent(void **state)
     }
 }
 
-/* A status of one that is not accepted yet is not lost, and none is told of it meanwhile. */
+/* The status of an object that is not accepted yet is kept, and none is written for it meanwhile. */
 static void recalled_when_in_force(void **state)
 {
     CLEANUP(story) struct story y = {.now_s = 900};
@@ -392,7 +394,8 @@ static void task(struct room *r, unsigned ordinal)
     scene_put(&r->s, PROJECT_POD, yaml.at);
 }
 
-/* Tasks count for the queue of their job, before its role is there and after it is gone; and what follows from it is in the journal. */
+/* Tasks are charged to the queue of their job, before its role is known and after it is gone; the resulting usage is in
+ * the journal. */
 static void tasks_and_replay(void **state)
 {
     struct room *r = *state;
@@ -404,7 +407,7 @@ static void tasks_and_replay(void **state)
     room_queue(r, "gpu", "{policy: fair-share}");
     task(r, 0);
     task(r, 1);
-    tenants_usage_recall(r->s.tenants, KIND_QUEUE, "gpu", said); /* 40 s of both are in it */
+    tenants_usage_recall(r->s.tenants, KIND_QUEUE, "gpu", said); /* it includes 40 s of both */
     (void)room_plan(r);
     assert_in_range(own_at(&r->s, now_s + 40, KIND_QUEUE, "gpu"), 89990, 90000);
     room_role(r, "w", CPU("1"));
@@ -418,7 +421,7 @@ static void tasks_and_replay(void **state)
     r->now_ns += 100 * SECOND_NS;
     gone(&r->s, "w-1");
     (void)room_plan(r);
-    /* 10 that were before, and what both ran for: 102 and 203 seconds */
+    /* 10 from before, and both runs: 102 and 203 seconds */
     assert_in_range(own_at(&r->s, r->now_ns / SECOND_NS, KIND_QUEUE, "gpu"), 10000 + 300000, 10000 + 310000);
     scene_pod(&r->s, "p", "berth.dev/queue: gpu", "", CPU("1"));
     assert_true(room_plan(r) > 0);
@@ -429,7 +432,7 @@ static void tasks_and_replay(void **state)
     tenants_keep(r->s.tenants, NULL, NULL);
 }
 
-/* The order of two follows from books alone: a replay without them would differ. */
+/* The order of two users depends on past usage only: a replay without it would differ. */
 static void replayed_order(void **state)
 {
     struct room *r = *state;
@@ -455,7 +458,8 @@ static void replayed_order(void **state)
             (void)snprintf(id, sizeof id, "default:%s", name);
             (void)snprintf(labels, sizeof labels, "berth.dev/user: %s", users[u]);
             assert_true(project_pod_of(r->s.p, id, &seen));
-            assert_int_equal(seen.instance != 0, u == round % 2); /* by turns: whoever ran is later the next time */
+            /* they alternate: the user that ran is later the next time */
+            assert_int_equal(seen.instance != 0, u == round % 2);
             if (seen.instance)
                 pod(&r->s, name, labels, r->now_ns / SECOND_NS, "n1", r->now_ns / SECOND_NS, "cpu: 4");
         }
@@ -473,7 +477,7 @@ static void replayed_order(void **state)
     tenants_keep(r->s.tenants, NULL, NULL);
 }
 
-/* One that waited long has used nothing until it was bound; with a base before it and one after. */
+/* A pod that waited long has used nothing before it was bound; with a base before and one after. */
 static void bound_since(void **state)
 {
     struct room *r = *state;

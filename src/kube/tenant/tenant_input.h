@@ -1,6 +1,4 @@
-/* tenant_input.h - all that tenants are told, for whoever keeps a record of it and whoever makes the same ones again: as cache_input.h for a
- * projection.
- */
+/* tenant_input.h - the inputs of tenants, for recording and replay; like cache_input.h for a cache. */
 #pragma once
 
 #include "kube/tenant/tenant.h"
@@ -9,11 +7,11 @@ enum tenant_op {
     TENANT_PUT,
     TENANT_DROP,
     TENANT_RECALL,
-    TENANT_JUDGE, /* what was refused was judged again */
-    TENANT_PAST,  /* its books of past use are these: {"use", "spent"} */
-    /* Only of an image. */
-    TENANT_FORCE,   /* this spec is in force, whatever the rules say by now */
-    TENANT_CLAIMED, /* somebody has claimed something */
+    TENANT_JUDGE, /* rejected objects were checked again */
+    TENANT_PAST,  /* its usage records are these: {"use", "spent"} */
+    /* The following occur only in an image. */
+    TENANT_FORCE,   /* this spec is in force, even if the rules reject it now */
+    TENANT_CLAIMED, /* tenants_claim was called */
     TENANT_OPS,
 };
 
@@ -21,12 +19,13 @@ struct tenant_input {
     enum tenant_op op;
     enum kind kind;
     const char *name;
-    const json_t *spec; /* not of DROP, JUDGE and CLAIMED */
+    const json_t *spec; /* not for DROP, JUDGE and CLAIMED */
 };
 typedef void tenant_listener(void *ctx, const struct tenant_input *in);
 
-/* Tells of each input before it takes effect; what changes nothing is not told. NULL: nobody any more. */
+/* Sets the listener, called with each input before it takes effect; inputs that change nothing are left out. NULL: no
+ * listener. */
 void tenants_listen(struct tenants *t, tenant_listener *listener, void *ctx);
-/* Inputs that make the same tenants of none. */
+/* Emits the inputs that rebuild these tenants from empty ones. */
 void tenants_image(const struct tenants *t, tenant_listener *tell, void *ctx);
 void tenants_input_take(struct tenants *t, const struct tenant_input *in);

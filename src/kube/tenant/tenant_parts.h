@@ -1,4 +1,4 @@
-/* tenant_parts.h - the inside of the tenants; for tenant*.c alone. */
+/* tenant_parts.h - internals of the tenants; included only by tenant*.c. */
 #pragma once
 
 #include "base/map.h"
@@ -7,43 +7,43 @@
 #include "control/state/change.h"
 #include "kube/tenant/tenant_input.h"
 
-/* Of a quota, as far as what runs has spent it in the period. */
+/* What running work has spent of one total of a quota in the period. */
 struct tenant_total {
     char *resource;
     int64_t limit, since_ns, runs; /* amount x seconds */
 };
 
-/* What of past use is known beside the state, which has the books (KIND_FACT, KIND_SPENT). */
+/* Past usage, beside the usage records in the state (KIND_FACT, KIND_SPENT). */
 struct tenant_past {
-    json_t *said;     /* by a status last, of ours or another's; NULL: nothing */
-    json_t *recalled; /* as a status said; the books are made of it with the next look at what runs. NULL: no more */
-    int64_t all, all_at_ns; /* decayed use by all that counts here and is over, as of then; for people */
-    uint64_t version;       /* grows as the books do */
-    bool untold, booked;    /* to the cluster; not heard of yet */
-    /* Of what runs, as last summed up. */
+    json_t *said;           /* last usage in its status, ours or another process's; NULL: none */
+    json_t *recalled;       /* usage from its status that is not applied yet; NULL: none */
+    int64_t all, all_at_ns; /* decayed ended usage of all work below it, as of all_at_ns; for display */
+    uint64_t version;       /* grows with the usage records */
+    bool untold, booked;    /* not in the cluster yet; not reported to the listener yet */
+    /* Running work, as last summed up. */
     bool summing;
-    int64_t at_ns; /* up to then */
+    int64_t at_ns; /* time of the sum */
     int64_t own_runs, all_runs;
     VEC(struct tenant_total) totals;
 };
 
-/* One object, as it was put last. */
+/* One object as last put. */
 struct tenant {
     enum kind kind;
-    char *name; /* NULL: a free place */
+    char *name; /* NULL: a free slot */
     json_t *spec;
-    json_t *in_force; /* the last that was accepted, this or one before it; NULL: none, and the state has none */
-    json_t *recalled; /* that was accepted before we began; NULL: nobody said so */
-    char *why;        /* it is not accepted; NULL: it is */
+    json_t *in_force; /* last accepted version, this or an earlier one; NULL: none, not in the state */
+    json_t *recalled; /* accepted before this process started; NULL: none */
+    char *why;        /* why it is not accepted; NULL: it is */
     struct tenant_past past;
 };
 
-/* A namespace that a group lists; both of the group's. */
+/* A namespace that a group lists; the group owns both texts. */
 struct tenant_place {
     const char *namespace, *group;
 };
 
-/* To be told to the cluster of the projection. */
+/* An object that must be put into the cache's cluster. */
 struct untold {
     enum kind kind;
     char *name;
@@ -60,67 +60,69 @@ struct tenants {
     VEC(struct untold) untold;
     VEC(struct tenant_place) places; /* by namespace, then by group */
     bool places_old;
-    bool unsettled; /* something changed since what was refused was judged */
-    bool lost;      /* something went that others may name */
+    bool unsettled; /* something changed since rejected objects were checked */
+    bool lost;      /* an object went that others may name */
     bool claimed;
     tenant_listener *listener; /* NULL: none */
     void *listener_ctx;
-    /* Past use (tenant_history.c). */
-    struct plan_policy costs; /* what use costs; its order alone counts */
+    /* Past usage (tenant_history.c). */
+    struct plan_policy costs; /* charges of resources; only its order is used */
     int64_t (*clock)(void *ctx);
     void *clock_ctx;
-    struct change booking; /* what ended since the books were last looked at */
+    struct change booking; /* work ended since the usage records were last updated */
     struct arena booking_arena;
     bool books_open;
-    bool recalls;              /* some past may still be recalled */
-    VEC(uint32_t) past_untold; /* of `at`; some may be gone, or told */
+    bool recalls;              /* some object may still have `recalled` set */
+    VEC(uint32_t) past_untold; /* indices of `at`; some may be gone or done */
 };
 
-/* tenant.c: in force, whatever the rules say. */
+/* In tenant.c: puts the spec in force even if the rules reject it. */
 void tenant_force(struct tenants *t, enum kind kind, const char *name, const json_t *spec);
 uint32_t tenant_find(const struct tenants *t, enum kind kind, const char *name); /* MAP_NONE */
-/* A document of the state; NULL: it goes. */
+/* Puts a document into the state; NULL removes it. */
 int tenant_state(struct tenants *t, enum kind kind, const char *id, const json_t *doc, struct berth_err *err);
 void tenant_hear(struct tenants *t, enum tenant_op op, enum kind kind, const char *name, const json_t *spec);
 
 /* tenant_history.c */
 struct usage_row;
 bool tenant_has_past(enum kind kind);
-bool tenant_has_totals(const struct object *o); /* or may have */
-/* "user/ann", and of the document of its decayed use "usage/user/ann". */
+bool tenant_has_totals(const struct object *o); /* true if it may have totals */
+/* "user/ann", and the id of its usage document, "usage/user/ann". */
 struct tenant_keys {
     char quota[OBJECT_KEY_MAX], use[OBJECT_KEY_MAX];
 };
 struct tenant_keys tenant_keys(enum kind kind, const char *name);
-const struct berth_order *tenant_order(const struct tenants *t); /* what use costs */
-/* A run as the daemon has it; texts are the run's. */
+const struct berth_order *tenant_order(const struct tenants *t); /* charges of resources */
+/* Converts running work to the daemon's usage row; texts are those of the run. */
 struct usage_row tenant_row(const struct tenants *t, const struct tenant_run *run, int64_t end_ns);
-/* Objects that it counts for, each once: its user, its group, its queue and those above; `own`: it is the one whose account it is. */
+/* Calls `visit` for each object the row counts for, once: its user, its group, its queue and the queues above; `own`:
+ * this object's account is charged. */
 typedef void tenant_payer(struct tenants *t, uint32_t tenant, const struct usage_row *row, bool own);
 void tenant_payers(struct tenants *t, const struct usage_row *row, tenant_payer *visit);
-/* What is to be booked; and it takes effect. */
+/* tenant_books returns the open bookings; tenant_books_apply applies them. */
 struct change *tenant_books(struct tenants *t);
 void tenant_books_apply(struct tenants *t);
 void tenant_past_init(struct tenants *t);
 void tenant_past_done(struct tenants *t);
-/* The books of one that is dropped go, too. */
+/* Removes the usage records of an object that is dropped. */
 void tenant_past_drop(struct tenants *t, struct tenant *e);
-/* Its books, as an input; NULL: it has none. A new reference. */
+/* Returns its usage records as an input; NULL: none. A new reference. */
 json_t *tenant_past_doc(const struct tenants *t, enum kind kind, const char *name);
 void tenant_past_set(struct tenants *t, enum kind kind, const char *name, const json_t *doc);
-/* To a new cluster, beside what quotas say of it. */
+/* Puts all usage into a new cluster, besides the usage in quotas. */
 void tenant_past_tell_all(struct tenants *t, struct berth_cluster *cluster);
 
-/* tenant_doc.c: the document of the daemon's that a spec stands for, a new reference; NULL for what is not an object. */
+/* In tenant_doc.c: converts a spec to a document of the daemon; a new reference; NULL if the spec is not an object. */
 json_t *tenant_doc(enum kind kind, const char *name, const json_t *spec);
-/* May it be in force beside what is in the state? -EINVAL, or -ENOENT for the name of what is not there, in the words of the custom resource. */
+/* Checks the document against the state. -EINVAL, or -ENOENT if it names an object that does not exist; the message
+ * uses the words of the custom resource. */
 int tenant_check(struct state *s, enum kind kind, const char *name, const json_t *doc, struct berth_err *err);
-/* What GPUs are called as resources of nodes; NULL past the end. */
+/* Returns the i-th GPU resource name of nodes; NULL past the end. */
 const char *tenant_gpu_at(size_t i);
 
 /* tenant_usage.c */
 void tenant_past_clear(struct tenant *e);
-/* The books are to be made again of what its status said last. */
+/* Has the usage records restored from the object's last status. */
 void tenant_recall(struct tenants *t, uint32_t tenant);
-/* Makes books of what statuses said. One that is not in force yet waits: nobody knows its totals. */
+/* Restores usage records from statuses. An object not in force yet waits, because its totals are unknown. */
 void tenant_recall_take(struct tenants *t, tenant_runs *runs, void *of);

@@ -1,4 +1,6 @@
-/* tenant_test.c - queues, groups, users, domains and policies: what is accepted and why not, and what becomes of pods that name them. */
+/* tenant_test.c - queues, groups, users, domains and policies: what is accepted, what is rejected, and their effect on
+ * pods.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +13,7 @@
 
 #define CPU(amount) "containers: [{name: c, resources: {requests: {cpu: " amount "}}}]"
 
-/* "queue NAME SPEC": the spec as YAML flow without braces. Returns why it was refused; "" if it was not. */
+/* Puts an object with its spec as YAML flow without braces. Returns the error; "" if accepted. */
 static const char *put(struct scene *s, enum kind kind, const char *name, const char *spec)
 {
     static struct berth_err err;
@@ -41,7 +43,7 @@ static bool accepted(const struct scene *s, enum kind kind, const char *name)
     return view.accepted;
 }
 
-/* A pod of ours in the queue, made at this second; on a node, it is bound there. */
+/* Puts a pod of ours in the queue, created at this second; with a node, it is bound there. */
 static void queued(struct scene *s, const char *name, const char *queue, const char *labels, int created,
                    const char *node, const char *cpu)
 {
@@ -54,13 +56,13 @@ static void queued(struct scene *s, const char *name, const char *queue, const c
     scene_put(s, PROJECT_POD, yaml.at);
 }
 
-/* ---- what is accepted ------------------------------------------------------------------------------------------------ */
+/* ---- accepted and rejected specs -------------------------------------------------------------------------------- */
 
 static void refusals(void **state)
 {
     static const struct {
         enum kind kind;
-        const char *name, *spec, *why; /* a part of it; NULL: accepted */
+        const char *name, *spec, *why; /* part of the message; NULL: accepted */
     } rows[] = {
         {KIND_QUEUE,  "a",       "",                                               NULL                               },
         {KIND_QUEUE,  "default", "priority: 3",                                    NULL                               },
@@ -106,7 +108,7 @@ static void refusals(void **state)
     }
 }
 
-/* They come in any order; what is named later makes the first one good. */
+/* Objects come in any order; an object named by an earlier one makes that one valid. */
 static void any_order(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -125,12 +127,13 @@ static void any_order(void **state)
     assert_true(accepted(&s, KIND_QUEUE, "low"));
     tenants_drop(s.tenants, KIND_GROUP, "g");
     assert_false(accepted(&s, KIND_USER, "ann"));
-    assert_true(accepted(&s, KIND_QUEUE, "low")); /* ann stays in force as she was */
+    assert_true(accepted(&s, KIND_QUEUE, "low")); /* ann's earlier version stays in force */
     must(&s, KIND_GROUP, "g", "");
     assert_true(accepted(&s, KIND_USER, "ann"));
 }
 
-/* What was good before we began is in force again while the present one is not, as soon as what it names is there. */
+/* A spec accepted before the restart is in force again while the present one is rejected, as soon as the objects it
+ * names exist. */
 static void recalled(void **state)
 {
     struct tenant_view view;
@@ -153,7 +156,7 @@ static void recalled(void **state)
     json_decref(before);
 }
 
-/* Users together within their group: when it is granted, whichever comes first. */
+/* The limits of users together must fit into the limit of their group. */
 static void two_tiers(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -167,7 +170,7 @@ static void two_tiers(void **state)
     assert_true(accepted(&s, KIND_USER, "bob"));
 }
 
-/* ---- what becomes of pods ------------------------------------------------------------------------------------------- */
+/* ---- effect on pods --------------------------------------------------------------------------------------------- */
 
 /* A group's limit holds over two queues, for pods of its namespace and of its users alike. */
 static void group_limit(void **state)
@@ -189,13 +192,14 @@ static void group_limit(void **state)
     must(&s, KIND_GROUP, "g", "namespaces: [default], quota: {limits: {cpu: 3}}");
     assert_string_equal(scene_says(&s), "a->n1 b->n1 c->n1 plain->n1");
     must(&s, KIND_GROUP, "g", "namespaces: [other], quota: {limits: {cpu: 1}}");
-    assert_string_equal(scene_says(&s), "a->n1 b->n1 c->n1 plain->n1"); /* ann's alone counts */
+    assert_string_equal(scene_says(&s), "a->n1 b->n1 c->n1 plain->n1"); /* only ann's quota counts */
     struct tenant_use use = tenants_use(project_seen(s.p), KIND_GROUP, "g");
     assert_int_equal(use.pending, 1);
     assert_int_equal(use.running, 0);
 }
 
-/* Who counts where: pods of other schedulers nowhere, of somebody unknown in the group of the namespace, which is the first by name. */
+/* Pods of other schedulers are not charged; pods of an unknown user to the namespace's group, which is the first
+ * by name. */
 static void who_counts(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -225,7 +229,7 @@ static void who_counts(void **state)
     assert_int_equal(h.pending, 1);
 }
 
-/* A new cluster is told all of them, another only what changed since. */
+/* A new cluster gets all quotas, a known one only the changes. */
 static void told_anew(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -251,7 +255,7 @@ static void told_anew(void **state)
     }
 }
 
-/* What is bound counts, and is stopped for those who have a right to its place. */
+/* Bound pods count, and are preempted for pods whose guarantee covers their place. */
 static void borrowing(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -275,7 +279,7 @@ static void borrowing(void **state)
     assert_string_equal(scene_says(&s), "-x2 -x3 ?x4 y0=>n1");
 }
 
-/* Who comes first: by queue, by the queue's policy, by the default one; by who came first where nothing is said. */
+/* Order of pods: by queue, by the queue's policy, by the default policy; without policies by creation. */
 static void order(void **state)
 {
     static const struct {
@@ -310,11 +314,11 @@ static void order(void **state)
     }
 }
 
-/* Who is in a queue is promised a place that nobody takes from it; who is in none is passed by whatever fits. */
+/* A pod in a queue gets a reservation that no other pod takes; a pod in no queue is overtaken by any pod that fits. */
 static void promises(void **state)
 {
     static const struct {
-        const char *queue; /* of the large one; NULL: none */
+        const char *queue; /* of the large pod; NULL: none */
         const char *want;
     } rows[] = {
         {"default", "?large ?small"   },
@@ -338,7 +342,7 @@ static void promises(void **state)
     }
 }
 
-/* A bad formula is told, and the old one stays. */
+/* A bad formula is reported, and the old one stays in force. */
 static void bad_formula(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -357,7 +361,7 @@ static void bad_formula(void **state)
     assert_string_equal(scene_says(&s), "?b a->n1");
 }
 
-/* Nodes of a domain, by name and by label; a queue that has domains. */
+/* Nodes of a domain, by name and by label; a queue with domains. */
 static void domains(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -381,7 +385,7 @@ static void domains(void **state)
     assert_int_equal(project_domain_nodes(s.p, "left"), 0);
 }
 
-/* What a pod is told that may not be placed as things are. */
+/* Messages for a pod that may not be placed at present. */
 static void not_for_it(void **state)
 {
     CLEANUP(scene) struct scene s;
@@ -404,7 +408,7 @@ static void not_for_it(void **state)
     assert_string_equal(scene_says(&s), "?a ?b ?c");
 }
 
-/* Quotas of GPUs bound what pods ask of their makers' names. */
+/* GPU quotas limit the vendor resources that pods request. */
 static void gpus(void **state)
 {
     static const char gpu[] = "{metadata: {name: %s, namespace: default, uid: uid-%s, creationTimestamp: 1, labels: "

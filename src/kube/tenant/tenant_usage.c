@@ -1,4 +1,4 @@
-/* tenant_usage.c - what was used as a status tells it: with what runs; and the books made of what a status said. */
+/* tenant_usage.c - past usage for status, including running work; and usage records restored from a status. */
 #include <string.h>
 
 #include "base/str.h"
@@ -9,7 +9,7 @@
 #include "wire/text/document.h"
 #include "wire/text/moment.h"
 
-/* ---- what runs ---------------------------------------------------------------------------------------------------- */
+/* ---- running work ----------------------------------------------------------------------------------------------- */
 
 static void totals_clear(struct tenant_past *p)
 {
@@ -27,7 +27,7 @@ void tenant_past_clear(struct tenant *e)
     e->past = (struct tenant_past){0};
 }
 
-/* Totals of its quota, as it is in force. */
+/* Reads the totals of its quota in force. */
 static void totals_read(const struct tenants *t, const struct tenant *e, struct tenant_past *p)
 {
     const struct object *o = state_find(t->state, e->kind, e->name);
@@ -59,7 +59,8 @@ static void sum_begin(const struct tenants *t, struct tenant *e, int64_t at_ns)
 
 static int64_t add_capped(int64_t a, int64_t b)
 {
-    return a + b > BERTH_AMOUNT_MAX ? BERTH_AMOUNT_MAX : a + b; /* neither is beyond a quarter of what fits */
+    /* cannot overflow: each is at most a quarter of INT64_MAX */
+    return a + b > BERTH_AMOUNT_MAX ? BERTH_AMOUNT_MAX : a + b;
 }
 
 static void sum_one(struct tenants *t, uint32_t tenant, const struct usage_row *row, bool own)
@@ -91,7 +92,7 @@ static void sums_end(struct tenants *t)
         t->at.at[i].past.summing = false;
 }
 
-/* ---- what a status said ------------------------------------------------------------------------------------------- */
+/* ---- usage from status ------------------------------------------------------------------------------------------ */
 
 void tenants_usage_recall(struct tenants *t, enum kind kind, const char *name, const json_t *usage)
 {
@@ -161,7 +162,7 @@ static json_t *spent_make(const struct tenant_past *p)
     return all;
 }
 
-/* Its status has what runs, too, up to its moment: that is taken off. */
+/* Restores usage records from the status, which includes running work up to its time: that part is subtracted. */
 static void books_make(struct tenants *t, struct tenant *e)
 {
     struct tenant_past *p = &e->past;
@@ -206,7 +207,7 @@ void tenant_recall_take(struct tenants *t, tenant_runs *runs, void *of)
     sums_end(t);
 }
 
-/* ---- for status --------------------------------------------------------------------------------------------------- */
+/* ---- usage for status ------------------------------------------------------------------------------------------- */
 
 void tenants_usage_sum(struct tenants *t, int64_t now_ns, tenant_runs *runs, void *of)
 {
@@ -226,7 +227,7 @@ uint64_t tenants_usage_version(const struct tenants *t, enum kind kind, const ch
     return i == MAP_NONE ? 0 : t->at.at[i].past.version;
 }
 
-/* Adds what was spent, if there is any, and the same for people. */
+/* Appends what was spent of a total, if anything, as JSON and as text for display. */
 static void total_show(const struct tenants *t, const char *quota, const struct tenant_total *total, json_t *totals,
                        struct str *text)
 {

@@ -28,7 +28,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* A positive errno stands for each answer of the API server's own. */
+/* Converts an errno to the Status that the API server itself would return. */
 static json_t *status_of(const struct berth_err *err)
 {
     static const struct {
@@ -68,7 +68,7 @@ static int unsure(const struct judge *j, const char *why, json_t *warnings, stru
     return 0;
 }
 
-/* Objects may be made in any order: one that names another is in force as soon as that is there. */
+/* Objects may be created in any order, so a reference to a missing object is only a warning. */
 static int tenant_judge(const struct judge *j, enum kind kind, const json_t *object, json_t *warnings,
                         struct berth_err *err)
 {
@@ -82,7 +82,7 @@ static int tenant_judge(const struct judge *j, enum kind kind, const json_t *obj
     return 0;
 }
 
-/* What was taken stays so: another label, or the removal of a finalizer, is nobody's to refuse. */
+/* An accepted spec is not checked again: changes of labels or finalizers are always allowed. */
 static bool is_settled(const json_t *object, const json_t *old)
 {
     const json_t *spec = json_object_get(object, "spec"), *was = json_object_get(old, "spec");

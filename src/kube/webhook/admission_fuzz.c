@@ -1,4 +1,4 @@
-/* admission_fuzz.c - any JSON is a review that is answered, or no review; the cluster is afterwards as it was. */
+/* admission_fuzz.c - arbitrary JSON is a review that is answered, or no review; the cluster is unchanged afterwards. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static bool ready(void *ctx)
     return true;
 }
 
-/* One for all inputs: nothing of them stays. */
+/* One for all inputs, since they leave nothing behind. */
 static struct judge judge_new(void)
 {
     static const char *const names[] = {"berth"};

@@ -1,4 +1,4 @@
-/* admission_job.c - a Job: what it says, whose it says it is, its queue, and its quotas. */
+/* admission_job.c - admission of a Job: its spec, its user, its queue, and its quotas. */
 #include <errno.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void warn(struct judged *g, const char *text)
     (void)json_array_append_new(g->warnings, json_string(text));
 }
 
-/* ---- what a pod of it asks for -------------------------------------------------------------------------------------- */
+/* ---- requests of a pod ------------------------------------------------------------------------------------------ */
 
 static bool amount_read(const json_t *value, const char *resource, int64_t *ret)
 {
@@ -52,7 +52,7 @@ static bool has(const struct kube_amounts *amounts, const char *resource)
     return false;
 }
 
-/* Where no request is given the limit is one. What is no amount the API server refuses itself. */
+/* A missing request equals the limit. Invalid amounts are rejected by the API server. */
 static struct kube_amounts requests_read(struct arena *arena, const json_t *resources)
 {
     static const char *const parts[] = {"requests", "limits"};
@@ -109,7 +109,7 @@ static struct kube_amounts pod_requests(struct judged *g, const struct kube_job 
     return some;
 }
 
-/* ---- whose it is ---------------------------------------------------------------------------------------------------- */
+/* ---- user ------------------------------------------------------------------------------------------------------- */
 
 static int user_judge(struct judged *g)
 {
@@ -143,7 +143,7 @@ static int user_judge(struct judged *g)
 
 /* ---- queue and quotas ------------------------------------------------------------------------------------------------ */
 
-/* Why it may not be in its queue; NULL: it may. */
+/* Builds the workload of a role. Returns why it may not be in its queue; NULL: it may. */
 static const char *draft_make(struct judged *g, const struct kube_job *job, size_t role, struct berth_workload *w)
 {
     const struct kube_job_role *r = &job->roles[role];
@@ -178,13 +178,13 @@ static int queue_judge(struct judged *g)
     bool there = !*queue || strcmp(queue, "default") == 0 || tenants_view(g->j->tenants, KIND_QUEUE, queue, &view);
     g->drafts = ARENA_ARRAY(&g->arena, struct berth_workload, g->job.roles_len);
     for (size_t i = 0; i < g->job.roles_len; i++)
-        why = draft_make(g, &g->job, i, &g->drafts[i]); /* the same for each */
+        why = draft_make(g, &g->job, i, &g->drafts[i]); /* the same for each role */
     if (why && there && *queue && tenants_view(g->j->tenants, KIND_QUEUE, queue, &view) && !view.in_force)
         return err_set(g->err, EACCES, "spec.queue: queue %s is not in force: %s", queue, view.why);
     return why ? err_set(g->err, there ? EACCES : ENOENT, "spec.queue: %s", why) : 0;
 }
 
-/* What a gang of several roles must have at once, as if it were one pod. */
+/* Returns the minimum resources of a gang of several roles as one pod. */
 static struct berth_workload all_at_once(struct judged *g)
 {
     struct kube_amounts sum = {0};
@@ -218,7 +218,7 @@ static int verdict_judge(struct judged *g, const struct berth_verdict *v)
     return v->ok ? 0 : admit_refuse(v, "job", "", &g->arena, g->err);
 }
 
-/* Each role after those before it, which are told to the cluster for a moment. */
+/* Checks each role together with the roles before it, which are put into the cluster temporarily. */
 static int roles_judge(struct judged *g, struct berth_cluster *cluster)
 {
     struct berth_workload_seen seen;
@@ -229,7 +229,7 @@ static int roles_judge(struct judged *g, struct berth_cluster *cluster)
         bool known = berth_workload_find(cluster, g->drafts[i].id, &seen);
         rc = verdict_judge(g, &v);
         if (known)
-            g->drafts[i].id = NULL; /* it stays as it is told */
+            g->drafts[i].id = NULL; /* in the cluster already, so not removed below */
         else if (rc == 0 && i + 1 < g->job.roles_len)
             (void)berth_workload_put(cluster, &g->drafts[i], NULL);
     }
@@ -239,7 +239,7 @@ static int roles_judge(struct judged *g, struct berth_cluster *cluster)
     return rc;
 }
 
-/* Of a job that was allowed a moment ago; false: the cluster knows it. */
+/* Puts a recently allowed job into the cluster; false: the cluster knows it already. */
 static bool recent_tell(struct judged *g, const struct kube_job *job, struct berth_cluster *cluster,
                         struct kube_texts *told)
 {
@@ -285,7 +285,7 @@ static int quotas_judge(struct judged *g)
     return rc;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------------- */
+/* ---- the whole job ---------------------------------------------------------------------------------------------- */
 
 static bool differs(const json_t *object, const json_t *old, const char *key)
 {
@@ -294,7 +294,7 @@ static bool differs(const json_t *object, const json_t *old, const char *key)
     return a != b && !(a && b && json_equal(a, b));
 }
 
-/* Does it ask for more, elsewhere, or for longer than what was taken? */
+/* Reports whether an update requests more, another queue or user, or a longer time than the accepted spec. */
 static bool asks_anew(const json_t *object, const json_t *old)
 {
     static const char *const keys[] = {"queue", "user", "roles", "gang", "timeLimit", "estimate"};

@@ -9,14 +9,14 @@
 enum { KEPT_MAX = 1024 };
 
 struct recent {
-    json_t *object; /* that the job points into */
+    json_t *object; /* the job points into it */
     struct arena arena;
     struct kube_job job;
     int64_t until_ns;
 };
 
 struct judge_recent {
-    VEC(struct recent *) jobs; /* in the order in which they came */
+    VEC(struct recent *) jobs; /* in order of admission */
 };
 
 struct judge_recent *judge_recent_new(void)

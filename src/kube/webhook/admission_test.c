@@ -1,4 +1,4 @@
-/* admission_test.c - reviews in, answers out: jobs, queues and their kin, and what is none of ours. */
+/* admission_test.c - reviews and their responses: jobs, queues and related kinds, and objects of other groups. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static void tenant(struct court *c, enum kind kind, const char *name, const char
     json_decref(root);
 }
 
-/* A group of two, a queue of theirs, and one with bounds of which three cores are in use. */
+/* A group of two users, their queue, and a queue with limits of which three cores are in use. */
 static void court_begin(struct court *c)
 {
     *c = (struct court){.ready = true};
@@ -85,7 +85,7 @@ static json_t *review_of(const struct asked *a)
     return review;
 }
 
-/* "" where it is allowed; the code and the sentence where not; warnings after a '|' each. */
+/* Returns "" if allowed; otherwise the code and the message; warnings after a '|' each. */
 static const char *ask(struct court *c, const json_t *review, enum judge_missing missing)
 {
     json_t *answer = NULL, *one;
@@ -120,14 +120,14 @@ static void reviews(void **state)
     (void)state;
     static const struct {
         struct asked asked;
-        const char *want; /* "": allowed without a word; else parts of the answer, separated by " ... " */
+        const char *want; /* "": allowed without warnings; else parts of the response, separated by " ... " */
     } rows[] = {
-  /* what a job says */
+  /* spec */
         {{"jobs", "a", ONE("1")},                                                                                                 ""                                                      },
         {{"jobs", "a", "roles: []"},                                                                                              "422 spec: roles: expected 1 to 16"                     },
         {{"jobs", "a", ONE("1") ", colour: red"},                                                                                 "422 spec: ... colour"                                  },
         {{"jobs", "A_b", ONE("1")},                                                                                               "422 metadata.name"                                     },
- /* its queue */
+ /* queue */
         {{"jobs", "a", ONE("1") ", queue: none"},                                                                                 "422 spec.queue: there is no queue none"                },
         {{"jobs", "a", ONE("1") ", queue: default"},                                                                              ""                                                      },
         {{"jobs", "a", ONE("1") ", queue: closed"},                                                                               "403 spec.queue: queue closed is not for this namespace"},
@@ -136,7 +136,7 @@ static void reviews(void **state)
         {{"jobs", "a", ONE("1") ", queue: closed, user: ann", .who = "ann@example"},                                              ""                                                      },
         {{"jobs", "a", ONE("1") ", queue: short, timeLimit: 2h"},                                                                 "403 spec.queue: queue short gives 1h at most"          },
         {{"jobs", "a", ONE("1") ", queue: short, timeLimit: 1h"},                                                                 ""                                                      },
- /* its user */
+ /* user */
         {{"jobs", "a", ONE("1") ", user: ann", .who = "bob@example"},
          "403 spec.user: bob@example may not make jobs as user ann ... names of ann"                                                                                                      },
         {{"jobs", "a", ONE("1") ", user: ann", .who = "system:serviceaccount:lab:robot"},                                         ""                                                      },
@@ -144,7 +144,7 @@ static void reviews(void **state)
         {{"jobs", "a", ONE("1") ", user: nobody"},                                                                                "|spec.user: there is no user nobody"                   },
         {{"jobs", "a", ONE("1") ", user: ann, priority: 1", ONE("1") ", user: ann", "bob@example"},                               ""                                                      },
         {{"jobs", "a", ONE("1") ", user: ann", ONE("1"), "bob@example"},                                                          "403 spec.user: bob@example may not"                    },
- /* its quotas: held at once */
+ /* quotas of concurrent use */
         {{"jobs", "a", ONE("8") ", queue: small"},
          "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job asks for 8 cpu, and 7 cpu would be accepted"                                                                      },
         {{"jobs", "a", ONE("9") ", queue: small"},
@@ -165,17 +165,17 @@ static void reviews(void **state)
         {{"jobs", "a", ONE("8") ", queue: small, priority: 3", ONE("8") ", queue: small"},                                        ""                                                      },
         {{"jobs", "a", ONE("9") ", queue: small", ONE("8") ", queue: small"},
          "403 quota queue/small: 8 cpu may be held at once"                                                                                                                               },
- /* hours */
+ /* quotas of hours */
         {{"jobs", "a", ONE("2") ", queue: hours, timeLimit: 6h"},
          "403 quota queue/hours: 0 of 10 cpu hours are spent or spoken for; this job asks for 12, and 10 would be accepted"                                                               },
         {{"jobs", "a", ONE("2") ", queue: hours, timeLimit: 5h"},                                                                 ""                                                      },
- /* what is odd */
+ /* warnings */
         {{"jobs", "a", ONE("1") ", deadline: '2020-01-01T00:00:00Z'"},                                                            "|spec.deadline: it has passed"                         },
         {{"jobs", "a", ONE("1") ", timeLimit: 1h, estimate: 2h"},                                                                 "|spec.estimate: it is longer"                          },
         {{"jobs", "a", "roles: [{tasks: 2, min: 1, " TASK("1") "}], gang: false"},                                                "|spec.roles[0].min"                                    },
         {{"jobs", "a", "roles: [{template: {spec: {containers: [{name: c}]}}}]"},
          "|spec.roles[0].template: its containers request nothing"                                                                                                                        },
- /* the others */
+ /* other kinds */
         {{"policies", "p", "formula: 'return age +'"},                                                                            "422 spec: formula ... line 1"                          },
         {{"policies", "p", "formula: 'return age'"},                                                                              ""                                                      },
         {{"queues", "q", "timeLimit: 2h, maxTime: 1h"},                                                                           "422 spec: timeLimit: is longer than maxTime"           },
@@ -184,7 +184,7 @@ static void reviews(void **state)
         {{"groups", "g", "quota: {limits: {cpus: 1}}"},                                                                           "422 spec: quota ... did you mean \"cpu\"?"             },
         {{"users", "u", "names: [a, b], group: team"},                                                                            ""                                                      },
         {{"domains", "d", "colour: red"},                                                                                         "422 spec: ... colour"                                  },
- /* what cannot be judged */
+ /* not checked */
         {{"things", "x", ""},                                                                                                     "|Not judged: this is not something"                    },
     };
     __attribute__((cleanup(court_cleanup))) struct court c;
@@ -254,7 +254,7 @@ static void unsure(void **state)
     assert_string_equal(ask(&c, pod, JUDGE_REFUSES), "");
     c.judge.unsure_denies = true;
     assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "503 the scheduler has just begun"));
-    assert_string_equal(ask(&c, pod, JUDGE_REFUSES), ""); /* none of ours, whatever is asked for */
+    assert_string_equal(ask(&c, pod, JUDGE_REFUSES), ""); /* not ours, whatever it requests */
     assert_string_equal(ask(&c, same, JUDGE_REFUSES), "");
     c.ready = true;
     assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "403 quota queue/small"));
@@ -264,7 +264,7 @@ static void unsure(void **state)
     json_decref(same);
 }
 
-/* Of a queue that is not there nobody knows whether it is about to be. */
+/* An unknown queue may be about to appear. */
 static void patience(void **state)
 {
     (void)state;
@@ -282,7 +282,7 @@ static void patience(void **state)
     json_decref(job);
 }
 
-/* Being judged leaves nothing behind: what is asked twice is answered the same, and nothing waits. */
+/* A review leaves nothing behind: repeated, it gets the same response, and nothing is pending. */
 static void nothing_stays(void **state)
 {
     (void)state;
@@ -301,7 +301,7 @@ static void nothing_stays(void **state)
     json_decref(job);
 }
 
-/* Nor are plans made by the rules of queues because somebody asked: no record of a plan would tell why. */
+/* A review does not put tenants in use: plans would change without a recorded input. */
 static void nothing_is_claimed(void **state)
 {
     (void)state;
@@ -335,7 +335,7 @@ static void no_reviews(void **state)
     }
 }
 
-/* Ten cores may be admitted, three are in use; jobs of four. */
+/* Ten cores may be admitted, three are in use; jobs of four cores. */
 static void several_at_once(void **state)
 {
     (void)state;
@@ -344,26 +344,27 @@ static void several_at_once(void **state)
     json_t *a = review_of(&(struct asked){"jobs", "a", ONE("4") ", queue: small"});
     json_t *b = review_of(&(struct asked){"jobs", "b", ONE("4") ", queue: small"});
     assert_string_equal(ask(&c, a, JUDGE_REFUSES), "");
-    assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* nothing is remembered */
+    assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* nothing is tracked */
     c.judge.recent = judge_recent_new();
     (void)json_object_set_new(json_object_get(a, "request"), "dryRun", json_true());
     assert_string_equal(ask(&c, a, JUDGE_REFUSES), "");
-    assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* the other one was a trial */
-    assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* it does not stand against itself */
+    assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* the other one was a dry run */
+    assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* a job does not count against itself */
     assert_non_null(strstr(ask(&c, a, JUDGE_REFUSES), "7 cpu of 10 cpu are admitted; this job asks for 4 cpu"));
-    scene_pod(&c.s, "held", "", "n", "containers: [{resources: {requests: {cpu: 3}}}]"); /* out of the queue */
+    scene_pod(&c.s, "held", "", "n", "containers: [{resources: {requests: {cpu: 3}}}]"); /* not in the queue */
     assert_string_equal(ask(&c, a, JUDGE_REFUSES), "");
     judge_recent_add(c.judge.recent, json_object_get(json_object_get(b, "request"), "object"),
                      NOW_NS - INT64_C(11000000000));
     json_t *larger = review_of(&(struct asked){"jobs", "c", ONE("8") ", queue: small"});
-    assert_string_equal(ask(&c, larger, JUDGE_REFUSES), ""); /* after a while, what was never made is forgotten */
+    /* jobs that are never stored are forgotten after a while */
+    assert_string_equal(ask(&c, larger, JUDGE_REFUSES), "");
     json_decref(a);
     json_decref(b);
     json_decref(larger);
     judge_recent_free(c.judge.recent);
 }
 
-/* What LimitRanges and runtime classes add counts. */
+/* Requests added by LimitRanges and runtime classes count. */
 static void with_what_is_added(void **state)
 {
     static const struct {

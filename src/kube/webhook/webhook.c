@@ -14,30 +14,31 @@
 #include "wire/text/document.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define FILES_NS (10 * SECOND_NS) /* between two looks at the certificate */
-#define PATIENCE_NS SECOND_NS     /* for what is not there yet */
-#define AGAIN_NS (SECOND_NS / 10) /* between two looks for it */
-/* For the API server to say whether it is there, then for the watch to bring it. It does not wait for us longer than 5 s itself. */
+#define FILES_NS (10 * SECOND_NS) /* interval of checking the certificate files */
+#define PATIENCE_NS SECOND_NS     /* maximum wait for a missing queue */
+#define AGAIN_NS (SECOND_NS / 10) /* interval of checking for it */
+/* Time for the API server's answer about the queue, and for the watch to show it. The API server waits at most 5 s for
+ * the webhook. */
 #define ASKED_NS (2 * SECOND_NS)
 #define PATH "/judge"
-/* An object and what it was before, each at most as large as the API server takes a request. */
+/* An object and its previous version, each at most as large as a request to the API server. */
 enum { PORT_DEFAULT = 9443, BODY_MAX = 8 << 20, CONNECTIONS_MAX = 256 };
 
-/* A file as it was when it was read. */
+/* State of a file when it was read. */
 struct stamp {
     struct timespec changed;
     off_t size;
     ino_t inode;
 };
 
-/* A review that waits. */
+/* A review waiting for its queue. */
 struct held {
     struct kube_webhook *w;
-    struct http_exchange *x; /* NULL: it was answered */
+    struct http_exchange *x; /* NULL: answered */
     json_t *review;
-    int64_t until_ns; /* then the API server is asked; later: then nobody waits any more */
+    int64_t until_ns; /* when the API server is asked; after that, when the wait ends */
     struct kube_call *call;
-    bool asked, none; /* none: there is no such queue */
+    bool asked, none; /* none: the queue does not exist */
     struct held *next, **at;
 };
 
@@ -46,7 +47,7 @@ struct kube_webhook {
     char host[LISTEN_HOST_MAX];
     uint16_t port;
     struct stamp cert, key;
-    struct http_server *http, *leaving; /* the latter has another certificate, and answers what it was asked */
+    struct http_server *http, *leaving; /* leaving: server with the previous certificate, finishing its requests */
     struct loop_source *files, *again;
     struct held *held;
     struct kube_webhook_stats stats;
@@ -75,7 +76,7 @@ static void answer_json(struct kube_webhook *w, struct http_exchange *x, const j
     free(text);
 }
 
-/* False: it is to be asked again. */
+/* False: the review must be checked again later. */
 static bool judge_and_answer(struct kube_webhook *w, struct http_exchange *x, const json_t *review)
 {
     struct berth_err err = {0};
@@ -124,7 +125,7 @@ static void hold(struct kube_webhook *w, struct http_exchange *x, const json_t *
     http_set_data(x, h, held_drop);
 }
 
-/* As the API server has them; what is none must not become another path. */
+/* Reports whether the text is a valid object name, so that it cannot change the path. */
 static bool is_name(const char *text)
 {
     return *text && *text != '.' && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.") == strlen(text);
@@ -137,7 +138,7 @@ static void queue_told(void *ctx, const struct kube_answer *answer)
     h->none = answer->code == -ENOENT;
 }
 
-/* Whether its queue is stored, though no watch has brought it. */
+/* Asks the API server whether the queue exists, as the watch has not shown it. */
 static void queue_ask(struct held *h)
 {
     const json_t *object = json_object_get(json_object_get(h->review, "request"), "object");
@@ -175,7 +176,7 @@ static void on_again(void *ctx)
     int64_t now_ns = loop_now_ns(w->c.loop);
     for (struct held *h = w->held, *next; h; h = next) {
         struct http_exchange *x = h->x;
-        CLEANUP(json) json_t *review = json_incref(h->review); /* an answer may end the exchange, and with it this */
+        CLEANUP(json) json_t *review = json_incref(h->review); /* answering may free the exchange and `h` */
         struct berth_err err = {0};
         CLEANUP(json) json_t *answer = NULL;
         next = h->next;
@@ -254,7 +255,7 @@ static int begin(struct kube_webhook *w, struct berth_err *err)
     if (rc < 0)
         return rc;
     if (w->http)
-        http_server_quiesce(w->http); /* lets go of the port */
+        http_server_quiesce(w->http); /* frees the port */
     struct http_server *made = NULL;
     rc = serve(w, &id, &made, err);
     tls_identity_done(&id);
@@ -275,7 +276,7 @@ bool kube_webhook_renew(struct kube_webhook *w)
     if (!there || (stamp_same(&cert, &w->cert) && stamp_same(&key, &w->key)))
         return false;
     if (begin(w, &err) < 0) {
-        w->cert = w->key = (struct stamp){0}; /* half written, it may be: looked at again */
+        w->cert = w->key = (struct stamp){0}; /* the files may be half written: read again later */
         log_write(w->c.log, kube_wall_ns(), LEVEL_WARN, "webhook.trouble", LOG_TEXT("text", err.text));
         return false;
     }
@@ -306,7 +307,7 @@ int kube_webhook_new(const struct kube_webhook_config *config, struct kube_webho
         (void)err_prefix(err, "--webhook");
     else
         rc = begin(w, err);
-    if (rc == -ENOENT) { /* whoever makes the certificate may not have done so yet */
+    if (rc == -ENOENT) { /* the certificate may not have been created yet */
         log_write(w->c.log, kube_wall_ns(), LEVEL_WARN, "webhook.trouble", LOG_TEXT("text", err->text));
         rc = 0;
     }

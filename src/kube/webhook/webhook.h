@@ -1,8 +1,11 @@
-/* webhook.h - the judge (kube/webhook/admission.h) behind HTTPS, as the API server asks it: POST /judge with an AdmissionReview.
+/* webhook.h - the HTTPS server of the validating webhook (kube/webhook/admission.h), which accepts POST requests with an
+ * AdmissionReview.
  *
- * Bounded in size, time and number of connections. The certificate is read again when its files change: whoever renews it need not restart
- * anything; while there is none yet, nothing listens. A job that names a queue which is not there is held for a second: both may have been applied together, and the queue not be
- * seen yet. Then the API server is asked whether there is one; only if not the job is refused.
+ * Size, time and number of connections are limited. The certificate is read again when its files change, so a renewal
+ * needs no restart; while there is no certificate, the server does not listen.
+ *
+ * A job that names an unknown queue is held for a second: both may have been applied together, and the watch may not
+ * have shown the queue yet. Then the API server is asked for the queue; the job is denied only if there is none.
  */
 #pragma once
 
@@ -19,22 +22,24 @@ struct kube_webhook_config {
     struct loop *loop;
     const char *listen;               /* "ADDRESS:PORT" */
     const char *cert_path, *key_path; /* PEM */
-    struct judge judge;               /* what it remembers is the webhook's own */
-    struct kube_api *api;             /* is asked for queues that are not known; outlives the webhook. NULL: none is */
+    struct judge judge;               /* its `recent` belongs to the webhook */
+    /* for asking whether unknown queues exist; must outlive the webhook. NULL: not asked */
+    struct kube_api *api;
     const struct log *log;
 };
 int kube_webhook_new(const struct kube_webhook_config *config, struct kube_webhook **ret, struct berth_err *err);
-void kube_webhook_free(struct kube_webhook *w); /* NULL is fine */
+void kube_webhook_free(struct kube_webhook *w); /* accepts NULL */
 struct kube_webhook_stats {
-    bool listens;                  /* there is a certificate */
-    uint64_t allowed, denied, bad; /* reviews; bad: what was no review */
-    uint64_t held;                 /* that waited for a queue */
+    bool listens;                  /* it has a certificate and listens */
+    uint64_t allowed, denied, bad; /* reviews; bad: requests that were no review */
+    uint64_t held;                 /* reviews that waited for a queue */
 };
 struct kube_webhook_stats kube_webhook_stats(const struct kube_webhook *w);
 uint16_t kube_webhook_port(const struct kube_webhook *w);
-/* Looks at once whether the files have changed; true: another certificate is shown from now on. */
+/* Checks at once whether the files have changed; returns true if another certificate is used from now on. */
 bool kube_webhook_renew(struct kube_webhook *w);
 
-/* webhook_cert.c: `berth-kube webhook-cert`, for who has nothing that makes certificates: an authority and a certificate in a folder, and what the API
- * server must be told of them, on `out`. argv[0] is the command. The exit status. */
+/* In webhook_cert.c: `berth-kube webhook-cert`, for clusters without a certificate manager. Creates a certificate
+ * authority and a certificate in a folder, and prints what the API server needs on `out`. argv[0] is the command.
+ * Returns the exit status. */
 int kube_webhook_cert(int argc, char *const *argv, FILE *out);

@@ -1,4 +1,4 @@
-/* webhook_cert.c - `berth-kube webhook-cert`: a certificate for the webhook, signed by an authority made for it alone. */
+/* webhook_cert.c - `berth-kube webhook-cert`: a certificate for the webhook, signed by an authority created for it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void help(FILE *to)
         "\nexit codes: 0 made, 1 failure, 2 the command line is wrong\n");
 }
 
-/* All of it under its name, or nothing. */
+/* Writes the file atomically. */
 static int file_put(const char *dir, const char *name, const char *text, struct berth_err *err)
 {
     CLEANUP(str) struct str path = {0}, part = {0};

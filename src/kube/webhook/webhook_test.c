@@ -1,4 +1,4 @@
-/* webhook_test.c - the judge behind HTTPS: what is answered to what, waiting for what is about to come, and another certificate. */
+/* webhook_test.c - the webhook over HTTPS: answers, waiting for queues, and certificate changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ struct stage {
     struct kube_webhook *webhook;
     struct kube_config config;
     struct kube_api *api;
-    struct http_server *server; /* plays the API server */
+    struct http_server *server; /* fake API server */
     struct loop_source *timer;
     struct log log;
     pthread_t thread;
@@ -58,7 +58,7 @@ static void *stage_main(void *ctx)
     return NULL;
 }
 
-/* What it prints is the authority's certificate. */
+/* Creates certificates; the command prints the authority's certificate. */
 static void certificates(const char *dir)
 {
     char *text = NULL;
@@ -93,7 +93,7 @@ static void queue_put(struct stage *s, const char *name)
     assert_int_equal(tenants_put(s->tenants, KIND_QUEUE, name, spec, NULL), 0);
 }
 
-/* Has two queues: "late", which is seen after it was asked for, and "unseen". */
+/* Serves two queues: "late", which the watch shows after the request, and "unseen", which it never shows. */
 static void server_handle(void *ctx, struct http_exchange *x)
 {
     const char *name = strrchr(http_path(x), '/') + 1;
@@ -175,7 +175,7 @@ static void stage_cleanup(struct stage *s)
     (void)nftw(s->other, unlink_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A new connection. The status; negative: there was no answer. */
+/* Sends a request on a new connection. Returns the status; negative: no answer. */
 static int ask(const struct stage *s, const char *ca, const char *method, const char *path, const char *body,
                size_t len, struct str *ret)
 {
@@ -201,7 +201,7 @@ static int judged(const struct stage *s, const char *ca, const char *review, str
     return ask(s, ca, "POST", "/judge?timeout=10s", review, strlen(review), ret);
 }
 
-/* Counted before it was answered. */
+/* Checks the counters, which are updated before the answer is sent. */
 static void counted(const struct stage *s, struct kube_webhook_stats want)
 {
     const struct kube_webhook_stats got = kube_webhook_stats(s->webhook);
@@ -255,7 +255,7 @@ static void sizes(void **state)
     assert_int_equal(ask(&s, s.ca, "POST", "/judge", body, FITS, NULL), 200);
 }
 
-/* As soon as somebody waits for it. */
+/* Puts the queue as soon as a review waits for it. */
 static void queue_comes(void *ctx)
 {
     struct stage *s = ctx;
@@ -287,7 +287,7 @@ static void waits_for_queues(void **state)
     counted(&s, (struct kube_webhook_stats){.listens = true, .allowed = 1, .denied = 1, .held = 2});
 }
 
-/* What the watch has not brought yet is not refused while it is there. */
+/* A queue that exists but is not shown by the watch does not cause a denial. */
 static void asks_for_queues(void **state)
 {
     (void)state;
@@ -339,9 +339,9 @@ static void another_certificate(void **state)
     stage_begin(&s);
     assert_int_equal(judged(&s, s.ca, REVIEW("default"), NULL), 200);
     assert_true(judged(&s, s.other_ca, REVIEW("default"), NULL) < 0);
-    assert_false(renews(&s)); /* nothing has changed */
+    assert_false(renews(&s)); /* the files are unchanged */
     take(&s, "webhook-cert.pem");
-    assert_false(renews(&s)); /* the key is still that of the other */
+    assert_false(renews(&s)); /* the key does not match the new certificate yet */
     assert_int_equal(judged(&s, s.ca, REVIEW("default"), NULL), 200);
     take(&s, "webhook-key.pem");
     assert_true(renews(&s));
@@ -350,7 +350,7 @@ static void another_certificate(void **state)
     assert_false(renews(&s));
 }
 
-/* The command line of webhook-cert; its words go to standard error. */
+/* Errors in the command line of webhook-cert; its messages go to standard error. */
 static void mistakes(void **state)
 {
     (void)state;
