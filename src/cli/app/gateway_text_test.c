@@ -1,4 +1,4 @@
-/* gateway_text_test.c - the configuration written for given services. tests/gateway_test.sh checks it with the
+/* gateway_text_test.c - the configuration written for given services. tests/agent/gateway_test.sh checks it with the
  * programs.
  */
 #include <setjmp.h>
