@@ -178,7 +178,7 @@ json_t *predict_show(const struct state *s, const struct object *job)
     return shown;
 }
 
-/* ---- learning ------------------------------------------------------------------------------------------------------ */
+/* ---- learning --------------------------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {

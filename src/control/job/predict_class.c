@@ -69,7 +69,7 @@ json_t *predict_beside(const struct state *s, const struct object *instance, int
     return classes;
 }
 
-/* ---- learning ------------------------------------------------------------------------------------------------------ */
+/* ---- learning --------------------------------------------------------------------------------------------------- */
 
 static void mean_add(json_t *in, const char *key, json_int_t ratio)
 {

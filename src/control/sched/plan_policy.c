@@ -32,7 +32,7 @@ static bool is_on(const struct state *s, enum system_setting setting, struct are
     return strcmp(system_setting_text(s, setting, arena), "on") == 0;
 }
 
-/* ---- formulas ------------------------------------------------------------------------------------------------------ */
+/* ---- formulas --------------------------------------------------------------------------------------------------- */
 
 struct plan_formula {
     struct formula *formula; /* NULL: the formula does not compile */
@@ -89,7 +89,7 @@ const char *plan_policy_failure(struct plan_policy *p, const char **ret_why)
     return NULL;
 }
 
-/* ---- rankings ------------------------------------------------------------------------------------------------------ */
+/* ---- rankings --------------------------------------------------------------------------------------------------- */
 
 bool plan_policy_built_in(const char *name)
 {
@@ -180,7 +180,7 @@ int charges_parse(const char *text, struct arena *arena, const struct berth_amou
     return 0;
 }
 
-/* ---- windows and domains ------------------------------------------------------------------------------------------- */
+/* ---- windows and domains ---------------------------------------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b)
 {

@@ -42,7 +42,7 @@ static void is_sound(struct kit *k)
     assert_int_equal(result.different, 0);
 }
 
-/* ---- leases ---------------------------------------------------------------------------------------------------------- */
+/* ---- leases ----------------------------------------------------------------------------------------------------- */
 
 static void a_node_that_is_added_again_is_another_one(void **state)
 {
@@ -140,7 +140,7 @@ static void a_full_queue_is_no_conflict(void **state)
     kit_done(&k);
 }
 
-/* ---- reports --------------------------------------------------------------------------------------------------------- */
+/* ---- reports ---------------------------------------------------------------------------------------------------- */
 
 static void a_report_that_was_written_is_not_taken_again(void **state)
 {

@@ -76,7 +76,7 @@ static bool routes_read(const struct state *s, struct arena *arena, json_t **ret
     return *ret_doc && routes_doc_read(*ret_doc, arena, ret, NULL) == 0;
 }
 
-/* ---- at submission ------------------------------------------------------------------------------------------------- */
+/* ---- at submission ---------------------------------------------------------------------------------------------- */
 
 int route_new(struct call *c, const char *id, json_t *doc)
 {

@@ -104,7 +104,7 @@ static int64_t use_of(struct scene *s, const char *user)
             fail_msg("%g instead of %g: %s", got_, want_, s->k.text);                                                  \
     } while (0)
 
-/* ---- records -------------------------------------------------------------------------------------------------------- */
+/* ---- records ---------------------------------------------------------------------------------------------------- */
 
 static void each_end_is_recorded(void **state)
 {
