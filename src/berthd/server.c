@@ -25,12 +25,12 @@ enum {
 struct server {
     struct http_server *http;
     struct control *control;
-    struct exchange *exchanges; /* exchanges that the control has to answer, and streams */
+    struct exchange *exchanges; /* requests that the control has to answer, and streams */
     bool dashboard;
 };
 
-/* A request that the control has to answer, or a stream. It outlives the HTTP exchange if the client disconnects before
- * the answer. */
+/* A request that the control has to answer, or a stream. It outlives its `http` if the client disconnects before the
+ * answer. */
 struct exchange {
     struct server *server;
     struct exchange *next, **link;
@@ -74,7 +74,7 @@ static void stream_closed(void *ctx)
         stream_stop(stream);
 }
 
-/* Called when the HTTP exchange ends for any reason. */
+/* Called when the HTTP server has finished the request for any reason. */
 static void exchange_drop(void *data)
 {
     struct exchange *x = data;
@@ -204,7 +204,7 @@ static void body_answer(struct exchange *x, const struct answer *a, const struct
                      &text);
 }
 
-/* Takes the control's answer. The exchange may be freed. */
+/* Takes the control's answer. Frees the request, unless the answer is a stream. */
 static void answered(void *ctx, struct answer *a)
 {
     struct exchange *x = ctx;
@@ -390,9 +390,9 @@ void server_free(struct server *s)
 {
     if (!s)
         return;
-    http_server_free(s->http); /* drops every exchange */
+    http_server_free(s->http); /* drops every request */
     for (struct exchange *x = s->exchanges, *next; x; x = next) {
-        next = x->next; /* the control frees the exchange when it answers */
+        next = x->next; /* the control frees the request when it answers */
         x->link = NULL;
         x->server = NULL;
     }

@@ -32,7 +32,7 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
         return rc;
     bool other = !old || !json_equal(json_object_get(old, "schedule"), json_object_get(doc, "schedule")) ||
                  json_is_true(json_object_get(old, "suspended"));
-    if (other) /* earlier times of a new schedule are not made up for */
+    if (other) /* earlier times of a new schedule are skipped */
         (void)json_object_set_new(doc, "last", json_string(timestamp_text(c->now_ns, now)));
     return 0;
 }

@@ -222,7 +222,7 @@ static bool task_is_final(struct reporting *r, const struct object *work, const 
 }
 
 /* Applies the restart policy to an instance that has ended on its own. Services are restarted by default. A job fails
- * when its retries, counted over all its tasks, are used up; in an array only the task fails. Returns true if an array
+ * when the retries of all its tasks together are used up; in an array only the task fails. Returns true if an array
  * task has failed for good. */
 static bool end_of_run(struct reporting *r, const struct object *o, const struct report_item *item)
 {

@@ -189,7 +189,7 @@ int optasks_join(struct call *c, const char *id, const json_t *node)
         opstep_move(there, OPSTEP_PENDING, c->now_ns);
         (void)json_object_set_new(there, "undo", json_false());
         (void)json_object_set_new(there, "init", json_true());
-        if (node_is(node, BERTH_NODE_LOST)) /* the node joins again */
+        if (node_is(node, BERTH_NODE_LOST)) /* the node rejoins */
             (void)json_object_set_new(change_edit(&c->change, KIND_NODE, id), "was",
                                       json_string(berth_node_state_name(BERTH_NODE_JOINING)));
     }
@@ -370,7 +370,7 @@ static bool can_undo(enum opstep_state state)
     return state == OPSTEP_DONE || state == OPSTEP_FAILED;
 }
 
-/* An undo of the whole OpTask also ends its pending steps. A joining node still needs its step. */
+/* An undo of all of the OpTask also ends its pending steps. A joining node still needs its step. */
 static bool can_give_up(const struct opstep_view *v)
 {
     return (v->state == OPSTEP_PENDING || v->state == OPSTEP_DRAINING) && !v->undo && !v->init;
@@ -403,7 +403,7 @@ static void step_again(struct call *c, const struct object *o, bool undo, size_t
     (void)json_object_set_new(step, "excused", json_integer((json_int_t)excused));
 }
 
-/* Restarts steps, either to run again or to be undone. */
+/* Restarts steps, either to be run or to be undone. */
 static int again(struct call *c, const char *verb, bool undo)
 {
     struct optask_act act;

@@ -217,7 +217,7 @@ int queue_known(struct call *c, const char *key, const char *queue)
                    quote(queue, shown), guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : ";");
 }
 
-/* Returns whether a job that was moved out of a queue could come back to it. From each reached queue, follows every
+/* Returns whether a job that leaves a queue by a rule could come back to it. From each reached queue, follows every
  * rule that moves jobs out of it, up to a rule that keeps all jobs in the queue. */
 static bool goes_round(const struct routes_doc *d, const char *from)
 {
