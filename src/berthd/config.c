@@ -14,16 +14,16 @@
 
 enum { LINE_BYTES_MAX = 4096, LINES_MAX = 1000 };
 
-/* ---- whose it is ---------------------------------------------------------------------------------------------------- */
+/* ---- ownership -------------------------------------------------------------------------------------------------- */
 
-/* A folder in which everybody may write, but nobody may replace what is another's, is good enough. */
+/* A world-writable folder is accepted if it has the sticky bit, so that users cannot replace others' files. */
 static bool owned_by_root(const struct stat *st)
 {
     bool shared = S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX);
     return st->st_uid == 0 && (shared || !(st->st_mode & (S_IWGRP | S_IWOTH)));
 }
 
-/* Could somebody else than root make the path as it was given lead elsewhere? Names the part. */
+/* Checks that only root could redirect the given path by a link or a writable folder. The error names that part. */
 static int links_check(const char *path, const char *what, struct berth_err *err)
 {
     char part[PATH_MAX];
@@ -40,7 +40,7 @@ static int links_check(const char *path, const char *what, struct berth_err *err
     return 0;
 }
 
-/* The file and every folder above, as given and with links resolved. */
+/* Checks the file and every folder above it, both as given and with links resolved. */
 static int root_check(const char *path, const char *what, struct stat *ret, struct berth_err *err)
 {
     char real[PATH_MAX];
@@ -68,9 +68,9 @@ static int root_check(const char *path, const char *what, struct stat *ret, stru
     }
 }
 
-/* ---- entries -------------------------------------------------------------------------------------------------------- */
+/* ---- entries ---------------------------------------------------------------------------------------------------- */
 
-/* Programs that take mail as sendmail does. */
+/* Accepts programs with the command line of sendmail. */
 static int mail_command_check(const char *value, struct berth_err *err)
 {
     static const char *const names[] = {"sendmail", "msmtp", "ssmtp"};
@@ -89,13 +89,13 @@ static int mail_command_check(const char *value, struct berth_err *err)
 
 static const struct entry {
     const char *name;
-    size_t at; /* of a char * */
+    size_t at; /* offset of a char * */
     int (*check)(const char *value, struct berth_err *err);
 } entries[] = {
     {"mail_command", offsetof(struct daemon_config, mail_command), mail_command_check},
 };
 
-/* Without blanks around it, in place. */
+/* Removes surrounding blanks, in place. */
 static char *trim(char *text)
 {
     text += strspn(text, " \t\r\n");

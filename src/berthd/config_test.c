@@ -1,4 +1,4 @@
-/* config_test.c - berthd's configuration file: what it may say, and whose it must be. */
+/* config_test.c - berthd's configuration file: entries, and required ownership. */
 #include "berthd/config.h"
 
 #include <errno.h>
@@ -100,7 +100,7 @@ static void mistakes_are_told(void **state)
     assert_int_equal(daemon_config_read(f->file, &c, &err), -ENOENT);
 }
 
-/* A file, program or folder that a user other than root can change is refused. */
+/* A file, program or folder that a user other than root can change is rejected. */
 static void only_what_is_roots_counts(void **state)
 {
     struct folder *f = *state;
@@ -138,7 +138,7 @@ static void only_what_is_roots_counts(void **state)
     }
 }
 
-/* A link that its owner may point elsewhere later is refused, also where it leads to a program of root's. */
+/* A link that its owner could redirect later is rejected, even if it leads to a program of root. */
 static void links_of_others_are_refused(void **state)
 {
     struct folder *f = *state;

@@ -23,7 +23,7 @@
 #include "net/tls/tls.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define STOP_NS_MAX (4 * SECOND_NS) /* clients that do not read are cut off then */
+#define STOP_NS_MAX (4 * SECOND_NS) /* clients that do not read are then cut off */
 #define STOP_LOOK_NS (SECOND_NS / 50)
 enum { AGENT_NAMES_MAX = 64 };
 
@@ -32,21 +32,22 @@ struct daemon {
     const struct log *log;
     struct daemon_config config;
     struct loop *loop;
-    struct worker *worker, *slow;                           /* for plans; for what may take seconds */
-    struct worker *posts[NOTICES_UNDER_WAY];                /* for what people are told */
-    size_t post;                                            /* whose turn it is */
+    struct worker *worker, *slow;                           /* for plans; for work that may take seconds */
+    struct worker *posts[NOTICES_UNDER_WAY];                /* for notifications */
+    size_t post;                                            /* index of the next worker of `posts` */
     struct loop_source *tick, *serve, *watchdog, *stopping; /* timers */
-    int64_t tick_ns;                                        /* what the first is set to */
-    int64_t stop_ns;                                        /* when patience ends; 0: not stopping */
+    int64_t tick_ns;                                        /* time that `tick` is set to */
+    /* steady time; deadline of the stop; 0: not stopping */
+    int64_t stop_ns;
     bool forced;
     struct store *store;
     struct control *control;
-    struct server *server, *agents; /* for everybody; for agents, NULL: none */
+    struct server *server, *agents; /* for all clients; for agents, NULL: none */
     struct tls_identity identity, ca, agents_identity;
     struct str agents_url;
 };
 
-/* ---- what the control needs of the world ---------------------------------------------------------------------------- */
+/* ---- environment of the control --------------------------------------------------------------------------------- */
 
 static int64_t clock_read(clockid_t clock)
 {
@@ -74,7 +75,7 @@ static int64_t env_boot(void *ctx)
     return clock_read(CLOCK_BOOTTIME);
 }
 
-/* Without randomness there are no secrets, so nothing may go on. */
+/* Aborts if there is no randomness, because secrets need it. */
 static void env_random(void *ctx, void *buf, size_t len)
 {
     (void)ctx;
@@ -105,8 +106,8 @@ static void post_run(void *ctx, void (*work)(void *), void (*after)(void *), voi
     worker_run(d->posts[d->post++ % NOTICES_UNDER_WAY], work, after, arg);
 }
 
-/* The error text reveals nothing about the network; the log has the cause. */
-/* Scheme, host and port of a URL. Paths, queries and user names of webhooks are secrets. */
+/* Appends scheme, host and port of a URL to the text for the log. Paths, queries and user names of webhooks are secret.
+ * The error text for the user reveals nothing about the network. */
 static void url_host_add(const char *url, struct str *to)
 {
     const char *host = url ? strstr(url, "://") : NULL;
@@ -173,14 +174,15 @@ static void store_ready(void *ctx, uint32_t events)
 
 #define NOTE(d, level, event, ...) log_write((d)->log, clock_read(CLOCK_REALTIME), level, event, ##__VA_ARGS__)
 
-/* ---- stopping ------------------------------------------------------------------------------------------------------- */
+/* ---- stop ------------------------------------------------------------------------------------------------------- */
 
 static size_t busy(const struct daemon *d)
 {
     return server_busy(d->server) + (d->agents ? server_busy(d->agents) : 0);
 }
 
-/* Everything answered, every stream closed, no plan under way? Then, or when patience ends, the loop is over. */
+/* Ends the loop when everything is answered, every stream is closed and no plan is being made, or when the time is
+ * over. */
 static void stop_look(void *ctx)
 {
     struct daemon *d = ctx;
@@ -225,7 +227,7 @@ static void watchdog_due(void *ctx)
     loop_timer_set(d->watchdog, clock_read(CLOCK_MONOTONIC) + notify_watchdog_ns() / 2);
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------- */
+/* ---- start ------------------------------------------------------------------------------------------------------ */
 
 static int loop_start(struct daemon *d, struct berth_err *err)
 {
@@ -246,7 +248,7 @@ static int loop_start(struct daemon *d, struct berth_err *err)
     return 0;
 }
 
-/* With --init a cluster is made where there is none; without it there must be one. */
+/* Opens the store. With --init a missing cluster is created; without it the cluster must exist. */
 static int store_start(struct daemon *d, const struct control_env *env, struct berth_err *err)
 {
     const struct daemon_options *o = d->options;
@@ -277,7 +279,7 @@ static int store_start(struct daemon *d, const struct control_env *env, struct b
     return rc;
 }
 
-/* A key that opens none of the secrets is not theirs: what runs with them would fail, one after the other, much later. */
+/* Rejects a key that opens none of the secrets: otherwise workloads with secrets would fail one by one, much later. */
 static int secret_key_check(const struct daemon *d, bool there, struct berth_err *err)
 {
     const struct daemon_options *o = d->options;
@@ -337,7 +339,7 @@ static int control_start(struct daemon *d, const struct control_env *env, struct
     return 0;
 }
 
-/* The certificate: the administrator's, or one made for the address and the machine's name. */
+/* Gets the server's certificate: the administrator's, or one made for the address and the machine's name. */
 static int identity_start(struct daemon *d, struct berth_err *err)
 {
     const struct daemon_options *o = d->options;
@@ -382,7 +384,7 @@ static void url_make(struct str *to, bool tls, const char *host, uint16_t port)
     str_addf(to, "%s://%s%s%s:%u", tls ? "https" : "http", six ? "[" : "", host, six ? "]" : "", port);
 }
 
-/* Names of one list, separated by commas, are added to another that ends with NULL. */
+/* Adds the comma-separated names to a list that ends with NULL. */
 static void names_split(char *list, const char **names, size_t *len)
 {
     char *rest = NULL;
@@ -390,7 +392,7 @@ static void names_split(char *list, const char **names, size_t *len)
         names[(*len)++] = word;
 }
 
-/* The hosts of "https://A:1,https://[B]:2", separated by commas. */
+/* Appends the hosts of "https://A:1,https://[B]:2", separated by commas. */
 static void hosts_of(const char *addresses, struct str *to)
 {
     for (const char *at = addresses; *at; at += strcspn(at, ","), at += *at == ',') {
@@ -401,7 +403,7 @@ static void hosts_of(const char *addresses, struct str *to)
     }
 }
 
-/* A certificate of the cluster's authority, for all names that agents may know this machine by. */
+/* Issues a certificate of the cluster's CA for all names by which agents may reach this machine. */
 static int agents_identity_start(struct daemon *d, const char *machine, struct berth_err *err)
 {
     const struct daemon_options *o = d->options;
@@ -444,7 +446,7 @@ static int agent_sign(void *ctx, const struct agent_grant *grant, const char *re
     return tls_request_sign(&d->ca, request_pem, &tls, ret_cert_pem, err);
 }
 
-/* Where agents come to: the same control behind it, but whoever comes may show a certificate of the cluster. */
+/* Starts the server for agents: it uses the same control, but also accepts client certificates of the cluster. */
 static int agents_start(struct daemon *d, struct berth_err *err)
 {
     const struct daemon_options *o = d->options;
@@ -462,7 +464,7 @@ static int agents_start(struct daemon *d, struct berth_err *err)
         .cert_pem = d->agents_identity.cert_pem,
         .key_pem = d->agents_identity.key_pem,
         .client_ca_pem = d->ca.cert_pem,
-        .tls13_only = true, /* every agent has it */
+        .tls13_only = true, /* all agents support it */
         .connections_max = (size_t)o->connections_max,
         .connections_per_address_max = (size_t)o->connections_per_address_max,
     };
@@ -502,7 +504,7 @@ static int announce(struct daemon *d, FILE *ready, struct berth_err *err)
     return 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------ */
+/* ---- the whole daemon ------------------------------------------------------------------------------------------- */
 
 static int daemon_start(struct daemon *d, FILE *ready, struct berth_err *err)
 {
@@ -535,7 +537,7 @@ static int daemon_start(struct daemon *d, FILE *ready, struct berth_err *err)
     return rc;
 }
 
-/* The other way round. Planning ends before what is planned goes; what was submitted is committed by store_close. */
+/* Frees in reverse order. Planning ends before the planned data is freed; store_close commits what was submitted. */
 static void daemon_end(struct daemon *d)
 {
     server_free(d->server);

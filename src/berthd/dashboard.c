@@ -5,7 +5,7 @@
 
 #include "net/http/http.h"
 
-/* Scripts and styles of this origin alone, requests to it alone; nobody frames it. */
+/* Allows scripts, styles and requests of the same origin only, and no frames. */
 #define POLICY                                                                                                         \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "                    \
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -18,7 +18,8 @@ static const struct dashboard_file *file_find(const char *path)
     return NULL;
 }
 
-/* Whether a list like `gzip, deflate;q=0.5` has the word. One with a weight is taken for a refusal: the file goes as it is. */
+/* Returns whether a list like `gzip, deflate;q=0.5` contains the word without a weight. A weight counts as a refusal:
+ * the file is then sent uncompressed. */
 static bool list_has(const char *list, const char *word)
 {
     size_t len = strlen(word);
@@ -41,7 +42,7 @@ bool dashboard_answer(struct http_exchange *x)
     const struct dashboard_file *f = file_find(http_path(x));
     if (!f)
         return false;
-    bool forever = strncmp(f->path, "/assets/", 8) == 0; /* its name changes with it */
+    bool forever = strncmp(f->path, "/assets/", 8) == 0; /* the name changes with the content */
     bool gzip = list_has(http_header(x, "Accept-Encoding"), "gzip");
     const struct http_header headers[] = {
         {"ETag",                           f->etag                                                     },

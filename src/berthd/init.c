@@ -53,7 +53,7 @@ int secret_write(const char *path, const char *text, struct berth_err *err)
     CLEANUP(str) struct str temporary = {0};
 
     str_addf(&temporary, "%s.new", path);
-    (void)unlink(temporary.at); /* of a start that was cut short */
+    (void)unlink(temporary.at); /* left by an interrupted start */
     CLEANUP(close) int fd = open(temporary.at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_set(err, errno, "cannot write %s: %s", temporary.at, strerror(errno));
@@ -70,7 +70,7 @@ int secret_write(const char *path, const char *text, struct berth_err *err)
 
 enum { KEY_LEN = 32, KEY_TEXT_LEN = 2 * KEY_LEN };
 
-/* The text of a key; false: there is none. */
+/* Reads a key file; *ret_there false: it does not exist. */
 static int key_file_read(const char *path, unsigned char ret[static KEY_LEN], bool *ret_there, struct berth_err *err)
 {
     char text[KEY_TEXT_LEN + 2] = "";
@@ -125,9 +125,9 @@ bool cluster_exists(const char *dir)
     return lstat(path, &found) == 0;
 }
 
-/* ---- aside ---------------------------------------------------------------------------------------------------------- */
+/* ---- temporary cluster ------------------------------------------------------------------------------------------ */
 
-/* Removes the folder in which a cluster is being made, with the files in it. */
+/* Removes the folder of an unfinished cluster with the files in it. */
 static void aside_remove(const char *aside)
 {
     DIR *dir = opendir(aside);
@@ -154,7 +154,7 @@ static void run_here(void *ctx, void (*work)(void *), void (*after)(void *), voi
     after(arg);
 }
 
-/* Makes a cluster in the folder aside and a copy of it in one file. */
+/* Creates a cluster in the folder `aside` and a copy of it in one file. */
 static int aside_make(const char *aside, const char *copy, const struct control_env *env, char *ret_token,
                       struct berth_err *err)
 {

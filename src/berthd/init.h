@@ -1,7 +1,7 @@
-/* init.h - the first start: a new cluster, and its administrator's token in a file.
+/* init.h - the first start: creates a new cluster, and its administrator's token in a file.
  *
- * The cluster is made aside and put in its place only when the token is safely in its file. So a first start that is cut
- * short leaves nothing that nobody has the key to, and can simply be tried again.
+ * The cluster is created in a temporary folder and moved to its place only when the token is safely in its file. So an
+ * interrupted first start leaves no cluster without a usable token, and can be repeated.
  */
 #pragma once
 
@@ -9,17 +9,17 @@
 
 #include "control/control.h"
 
-/* Makes DIR/store.db unless it is there. *ret_made: it was made. -ENOENT and its kin: the folder or the file cannot be
- * written. The environment is only asked for time and randomness. */
+/* Creates DIR/store.db unless it exists. *ret_made: it was created. -ENOENT and similar: the folder or the file cannot
+ * be written. `env` is only used for time and randomness. */
 int cluster_init(const char *dir, const char *token_file, const struct control_env *env, bool *ret_made,
                  struct berth_err *err);
-/* Is there a store in this folder? */
+/* Returns whether the folder contains a store. */
 bool cluster_exists(const char *dir);
-/* Writes a secret so that the file appears whole, on disk, and readable by its owner only. */
+/* Writes a secret to a file atomically, synced to disk, and readable by its owner only. */
 int secret_write(const char *path, const char *text, struct berth_err *err);
-/* The key that secrets are sealed under, of DIR/secret.key. *ret_there false: there is no such file, and `ret` is a new key
- * that nobody has yet. -EBADMSG: the file holds no key. */
+/* Reads the key that seals secrets from DIR/secret.key. *ret_there false: the file does not exist, and `ret` is a new
+ * random key. -EBADMSG: the file does not contain a key. */
 int secret_key_read(const char *dir, const struct control_env *env, unsigned char ret[static 32], bool *ret_there,
                     struct berth_err *err);
-/* Makes DIR/secret.key. */
+/* Creates DIR/secret.key. */
 int secret_key_write(const char *dir, const unsigned char key[static 32], struct berth_err *err);

@@ -89,7 +89,7 @@ static bool is_there(const char *dir, const char *name)
     return lstat(path.at, &found) == 0;
 }
 
-/* The token in the file opens the store in the folder. */
+/* Checks that the token in the file is valid for the store in the folder. */
 static void token_opens(const struct place *p)
 {
     const struct store_options options = {0};
@@ -137,7 +137,7 @@ static void a_cluster_is_made_once(void **state)
     assert_string_equal(text, "mine");
 }
 
-/* Whatever went wrong, there is no cluster without a key to it, and the next try succeeds. */
+/* After any failure there is no cluster without a usable token, and the next try succeeds. */
 static void a_start_cut_short_can_be_repeated(void **state)
 {
     const struct place *p = *state;
@@ -151,7 +151,7 @@ static void a_start_cut_short_can_be_repeated(void **state)
     assert_false(cluster_exists(p->data));
     assert_false(is_there(p->data, "init.tmp"));
 
-    (void)snprintf(aside, sizeof aside, "%s/init.tmp", p->data); /* as a crash leaves it */
+    (void)snprintf(aside, sizeof aside, "%s/init.tmp", p->data); /* the folder that a crash leaves */
     (void)snprintf(left, sizeof left, "%s/store.db", aside);
     assert_int_equal(mkdir(aside, 0700), 0);
     write_text(left, "half of a store");

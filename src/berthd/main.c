@@ -11,7 +11,7 @@
 
 enum { EXIT_USAGE = 2 };
 
-/* Thousands of watchers are a descriptor each. */
+/* Each of thousands of watchers needs a descriptor. */
 static void descriptors_raise(void)
 {
     struct rlimit limit;
@@ -40,7 +40,7 @@ int main(int argc, char **argv)
 
     (void)umask(077);
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a full disk */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is handled like a full disk */
     descriptors_raise();
     if (sodium_init() < 0) {
         (void)fprintf(stderr, "berthd: libsodium cannot be initialised\n");

@@ -40,9 +40,9 @@ static const struct flag flags[] = {
 #undef AT
 enum { FLAGS = sizeof flags / sizeof *flags };
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------ */
+/* ---- parse and check -------------------------------------------------------------------------------------------- */
 
-/* Beside the main one, unless said otherwise; both may be on any free port. */
+/* By default agents are served at the main address and the next port; port 0 is any free port. */
 static int agents_check(struct daemon_options *o, struct berth_err *err)
 {
     if (o->agents && strcmp(o->agents, "none") == 0)

@@ -11,7 +11,7 @@
 
 enum { WORDS_MAX = 12 };
 
-/* Splits a line at spaces; "" is written as ''. */
+/* Splits a line at spaces and parses it; '' is an empty word. */
 static int words_read(const char *line, struct daemon_options *ret, struct berth_err *err)
 {
     static char text[512];
@@ -59,7 +59,7 @@ static void what_is_said_is_read(void **state)
     assert_string_equal(o.tls_key, "k");
 }
 
-/* Where agents come to, unless it is said: beside the main address. */
+/* By default agents are served beside the main address. */
 static void agents_have_an_address(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void mistakes_are_named(void **state)
     }
 }
 
-/* Every option of the command line stands in the help, with the exit codes. */
+/* The help contains every option and the exit codes. */
 static void help_is_whole(void **state)
 {
     (void)state;

@@ -20,7 +20,7 @@
 #define TIMEOUT_NS (INT64_C(5) * 1000000000)
 enum { TIMEOUT_MS = 5000, OK_MIN = 200, OK_MAX = 299, ANSWER_BYTES_MAX = 65536 };
 
-/* ---- by HTTP -------------------------------------------------------------------------------------------------------- */
+/* ---- HTTP ------------------------------------------------------------------------------------------------------- */
 
 static bool address_allowed(void *ctx, const struct sockaddr *address)
 {
@@ -28,7 +28,7 @@ static bool address_allowed(void *ctx, const struct sockaddr *address)
     return p->host_named || address_is_public(address) || notice_address_allowed(p->allow, address);
 }
 
-/* -EBADMSG: there was an answer, and it is no success. */
+/* Posts to the URL. -EBADMSG: the answer is not a success. */
 static int post_url(const struct notice_post *p, struct berth_err *err)
 {
     const char *host = strstr(p->url, "://");
@@ -60,7 +60,7 @@ static int post_url(const struct notice_post *p, struct berth_err *err)
     return rc;
 }
 
-/* ---- by a program --------------------------------------------------------------------------------------------------- */
+/* ---- mail program ----------------------------------------------------------------------------------------------- */
 
 static int feed(int fd, const char *text)
 {
@@ -79,7 +79,7 @@ static int feed(int fd, const char *text)
     return 0;
 }
 
-/* Its exit code; -ETIMEDOUT after it was killed. */
+/* Returns the program's exit code; kills it after a timeout and returns -ETIMEDOUT. */
 static int wait_for(pid_t pid)
 {
     int status = 0, pidfd = pidfd_open(pid, 0);
@@ -130,7 +130,7 @@ static int post_command(const struct notice_post *p, struct berth_err *err)
     (void)close(ends[0]);
     (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
     CLEANUP(str) struct str text = {0};
-    for (const char *at = p->body; *at; at++) /* programs end lines as everybody here does */
+    for (const char *at = p->body; *at; at++) /* local programs expect lines without carriage returns */
         if (*at != '\r')
             str_add_char(&text, *at);
     int fed = rc == 0 ? feed(ends[1], str_text(&text)) : 0;
@@ -145,7 +145,7 @@ static int post_command(const struct notice_post *p, struct berth_err *err)
     return err_set(err, EIO, "%s failed with %d", p->mail_command, rc);
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------- */
+/* ---- any notification ------------------------------------------------------------------------------------------- */
 
 static int send_any(const struct notice_post *p, struct berth_err *err)
 {
@@ -163,7 +163,7 @@ int post_send(const struct notice_post *p, struct berth_err *detail, struct bert
     int rc = send_any(p, detail);
     if (rc == 0)
         return 0;
-    /* An address that is refused is tried again like one where nobody answers: how soon it is given up tells nothing, either. */
+    /* A forbidden address is retried like an unreachable one, so that the number of tries reveals nothing, either. */
     if (rc == -EBADMSG)
         return err_set(err, EIO, "%s", detail->text);
     return err_set(err, rc == -EINVAL ? EINVAL : EIO, "%s",

@@ -16,27 +16,27 @@
 #include "net/http/http.h"
 
 enum {
-    CONNECTIONS_PER_ADDRESS = 1024, /* unless said otherwise */
+    CONNECTIONS_PER_ADDRESS = 1024, /* default */
     CONNECTIONS_PER_USER = 256,
-    BYTES_PER_ADDRESS = 64 << 20, /* of bodies, and of answers not yet read */
+    BYTES_PER_ADDRESS = 64 << 20, /* bytes of bodies, and of answers that were not read yet */
     BYTES_PER_USER = 16 << 20,
 };
 
 struct server {
     struct http_server *http;
     struct control *control;
-    struct exchange *exchanges; /* all that are with the control or stream */
+    struct exchange *exchanges; /* requests that the control has to answer, and streams */
     bool dashboard;
 };
 
-/* A request that the control has, or an answer without an end. It outlives the HTTP exchange where the peer goes before
- * the answer comes. */
+/* A request that the control has to answer, or a stream. It outlives its `http` if the client disconnects before the
+ * answer. */
 struct exchange {
     struct server *server;
     struct exchange *next, **link;
-    struct http_exchange *http; /* NULL: the peer is gone */
+    struct http_exchange *http; /* NULL: the client has disconnected */
     struct stream *stream;
-    bool asked; /* the control will answer */
+    bool asked; /* the control has not answered yet */
 };
 
 static struct exchange *exchange_new(struct server *s, struct http_exchange *http)
@@ -63,7 +63,7 @@ static void exchange_free(struct exchange *x)
     mem_free(x);
 }
 
-/* The peer is gone, or has heard enough. */
+/* Called when the client disconnects or the stream has ended. */
 static void stream_closed(void *ctx)
 {
     struct exchange *x = ctx;
@@ -74,7 +74,7 @@ static void stream_closed(void *ctx)
         stream_stop(stream);
 }
 
-/* The HTTP exchange has ended, however it did. */
+/* Called when the HTTP server has finished the request for any reason. */
 static void exchange_drop(void *data)
 {
     struct exchange *x = data;
@@ -85,7 +85,7 @@ static void exchange_drop(void *data)
         exchange_free(x);
 }
 
-/* ---- streams -------------------------------------------------------------------------------------------------------- */
+/* ---- streams ---------------------------------------------------------------------------------------------------- */
 
 static bool sink_send(void *ctx, const char *at, size_t len)
 {
@@ -126,7 +126,7 @@ static void stream_answer(struct exchange *x, struct answer *a, const struct htt
     stream_start(x->stream, &sink);
 }
 
-/* ---- answers -------------------------------------------------------------------------------------------------------- */
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
 
 enum { HEADERS_MAX = 5, HEADER_VALUE_MAX = 64 };
 
@@ -204,7 +204,7 @@ static void body_answer(struct exchange *x, const struct answer *a, const struct
                      &text);
 }
 
-/* The control's answer; the exchange may be gone afterwards. */
+/* Takes the control's answer. Frees the request, unless the answer is a stream. */
 static void answered(void *ctx, struct answer *a)
 {
     struct exchange *x = ctx;
@@ -224,14 +224,15 @@ static void answered(void *ctx, struct answer *a)
         body_answer(x, a, headers.at);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static const char *query(const void *from, const char *name)
 {
     return http_query(from, name);
 }
 
-/* The token of "Authorization: Bearer TOKEN"; NULL: none. What is of another scheme is no token. */
+/* Returns the token of "Authorization: Bearer TOKEN"; NULL: no such header; "" for another scheme, which is not a valid
+ * token. */
 static const char *bearer(const struct http_exchange *http)
 {
     const char *text = http_header(http, "Authorization");
@@ -273,7 +274,7 @@ static void ask(struct server *s, struct http_exchange *http, const struct reque
     control_handle(s->control, request, answered, x);
 }
 
-/* The body that is announced is larger than the route takes. Answered here, in the words of the API. */
+/* Rejects a body that is announced to be larger than the route allows, with an error document of the API. */
 static void refuse_body(struct http_exchange *http, uint64_t max)
 {
     char text[160];
@@ -285,7 +286,7 @@ static void refuse_body(struct http_exchange *http, uint64_t max)
     http_answer(http, 413, NULL, "application/json", text, (size_t)len);
 }
 
-/* Too much is held for the user or the address. */
+/* Rejects a request because too many bytes are held for the user or the address. */
 static void refuse_more(struct http_exchange *http, const char *why)
 {
     static const struct http_header later[] = {
@@ -312,7 +313,7 @@ static int64_t admit(void *ctx, struct http_exchange *http)
     if (s->dashboard && dashboard_answer(http))
         return -1;
     if (control_admit(s->control, &request, &admitted) != 0) {
-        ask(s, http, &request); /* refused at once, in its own words, whatever the body may be */
+        ask(s, http, &request); /* rejected at once by the control, whatever the body may be */
         return -1;
     }
     if (http_set_user(http, admitted.user[0] ? admitted.user : NULL, &err) < 0) {
@@ -334,7 +335,7 @@ static void handle(void *ctx, struct http_exchange *http)
     ask(ctx, http, &request);
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------------- */
+/* ---- new and free ----------------------------------------------------------------------------------------------- */
 
 int server_new(struct loop *loop, struct control *control, const struct server_config *config, struct server **ret,
                struct berth_err *err)
@@ -389,9 +390,9 @@ void server_free(struct server *s)
 {
     if (!s)
         return;
-    http_server_free(s->http); /* drops every exchange */
+    http_server_free(s->http); /* drops every request */
     for (struct exchange *x = s->exchanges, *next; x; x = next) {
-        next = x->next; /* with the control, which will free it when it answers */
+        next = x->next; /* the control frees the request when it answers */
         x->link = NULL;
         x->server = NULL;
     }

@@ -1,6 +1,6 @@
-/* server.h - HTTP on one side, the control on the other: requests in, answers and streams out.
+/* server.h - connects the HTTP server with the control: passes requests in, answers and streams out.
  *
- * Decides nothing: who may do what, and what it means, is control/.
+ * It decides nothing: permissions and the meaning of requests are in control/.
  */
 #pragma once
 
@@ -14,21 +14,21 @@ struct server;
 struct server_config {
     const char *address;
     uint16_t port;
-    const char *cert_pem, *key_pem;     /* NULL: without TLS */
-    const char *client_ca_pem;          /* asks for certificates of this authority; NULL: does not ask */
-    bool tls13_only;                    /* else TLS 1.2 too */
-    size_t connections_max;             /* 0: as net/http/http.h has it */
-    size_t connections_per_address_max; /* 0: 1024; those with a client certificate do not count */
-    bool dashboard;                     /* serves it beside the API */
+    const char *cert_pem, *key_pem;     /* NULL: no TLS */
+    const char *client_ca_pem;          /* requests client certificates of this CA; NULL: requests none */
+    bool tls13_only;                    /* otherwise also TLS 1.2 */
+    size_t connections_max;             /* 0: default of net/http/http.h */
+    size_t connections_per_address_max; /* 0: 1024; connections with a client certificate are not counted */
+    bool dashboard;                     /* serves the dashboard beside the API */
 };
 
-/* Serves as soon as the loop runs. */
+/* Creates a server; it serves as soon as the loop runs. */
 int server_new(struct loop *loop, struct control *control, const struct server_config *config, struct server **ret,
                struct berth_err *err);
 uint16_t server_port(const struct server *s);
-/* Takes no new connections; what is under way goes on. */
+/* Accepts no new connections; requests and streams in progress go on. */
 void server_quiesce(struct server *s);
-/* Requests and streams under way. */
+/* Returns the number of requests and streams in progress. */
 size_t server_busy(const struct server *s);
-/* Closes everything; requests that the control has yet to answer are answered to nobody. Before the control goes. */
+/* Closes everything; later answers of the control are discarded. Call before the control is freed. */
 void server_free(struct server *s);

@@ -13,9 +13,10 @@
 #include "control/tenant/cap.h"
 #include "wire/text/document.h"
 
-enum { RECORDS_MAX = 1000, AGAIN_S = 1 }; /* of jobs and tasks, that go in one transaction; after one that failed */
+/* RECORDS_MAX: records deleted in one transaction; AGAIN_S: pause after a failed commit */
+enum { RECORDS_MAX = 1000, AGAIN_S = 1 };
 
-/* ---- as an object ------------------------------------------------------------------------------------------------ */
+/* ---- the object ------------------------------------------------------------------------------------------------- */
 
 static int prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
@@ -31,12 +32,12 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
         return rc;
     bool other = !old || !json_equal(json_object_get(old, "schedule"), json_object_get(doc, "schedule")) ||
                  json_is_true(json_object_get(old, "suspended"));
-    if (other) /* what would have been due before is not */
+    if (other) /* earlier times of a new schedule are skipped */
         (void)json_object_set_new(doc, "last", json_string(timestamp_text(c->now_ns, now)));
     return 0;
 }
 
-/* A job that could not be submitted now is refused now. The number and owner are its own each time. */
+/* Rejects a job that could not be submitted now. Each job gets its own number, and its owner from the schedule. */
 static int job_is_right(struct call *c, const char *owner, const json_t *job)
 {
     static const char *const not_said[] = {"id", "owner", "roles"};
@@ -101,7 +102,7 @@ const struct crud cron_crud = {
     .show = show,
 };
 
-/* ---- when -------------------------------------------------------------------------------------------------------- */
+/* ---- due times -------------------------------------------------------------------------------------------------- */
 
 struct due {
     char *id;
@@ -111,8 +112,8 @@ struct due {
 struct crons {
     struct control *control;
     VEC(struct due) all;
-    int64_t next_ns;  /* of all */
-    int64_t again_ns; /* steady: nothing is written before */
+    int64_t next_ns;  /* earliest of all schedules */
+    int64_t again_ns; /* steady time; nothing is written before */
     bool busy;
 };
 
@@ -179,7 +180,7 @@ void crons_free(struct crons *c)
     mem_free(c);
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------ */
+/* ---- creating jobs ---------------------------------------------------------------------------------------------- */
 
 static const struct object *job_at(const struct state *s, const json_t *number)
 {
@@ -194,7 +195,7 @@ static void forget(struct change *change, const struct object *job)
     change_delete(change, KIND_JOB, job->id);
 }
 
-/* Its jobs that are left, oldest first, of which those that are over and too many go. A new reference. */
+/* Returns the schedule's remaining jobs, oldest first, and deletes ended jobs beyond the limit. A new reference. */
 static json_t *jobs_left(struct call *call, const struct cron_doc *d, size_t *ret_open)
 {
     json_t *left = json_array();
@@ -237,7 +238,7 @@ static void cancel_open(struct call *call, const json_t *jobs)
     }
 }
 
-/* One job, with the rights of its owner. */
+/* Creates one job with the rights of the schedule's owner. */
 static int make_job(struct call *call, const struct object *cron, const struct cron_doc *d, json_t *jobs)
 {
     const char *id = NULL, *peer = arena_fmt(&call->arena, "user:%s", cron->owner);
@@ -268,7 +269,7 @@ static void tell(struct call *call, const struct object *cron, const char *messa
     events_add(call->control->events, call->now_ns, &event);
 }
 
-/* What is due of a schedule, into the change of a call. */
+/* Puts the due work of a schedule into the change of a request. */
 static void make_due(struct call *call, const struct object *cron, const struct cron_doc *d)
 {
     char now[TIMESTAMP_MAX];
@@ -282,7 +283,7 @@ static void make_due(struct call *call, const struct object *cron, const struct 
         rc = make_job(call, cron, d, jobs);
     if (rc == 0 && !skipped)
         rc = cap_check(call);
-    if (rc < 0) { /* nothing of what was begun, but that it was tried */
+    if (rc < 0) { /* discard the change; only record the attempt */
         change_done(&call->change);
         change_init(&call->change, call->state, &call->arena);
         tell(call, cron, arena_fmt(&call->arena, "no job was made: %s", call->err.text));
@@ -300,7 +301,7 @@ static void make_due(struct call *call, const struct object *cron, const struct 
     (void)json_object_set_new(doc, "jobs", jobs);
 }
 
-/* If it failed, it is due still: at once after a conflict, else when the store may have recovered. */
+/* After a failure the schedule is still due: it is repeated at once after a conflict, else after a pause. */
 static void made(void *ctx, const struct store_result *result)
 {
     struct crons *c = ctx;

@@ -1,8 +1,9 @@
-/* cron.h - schedules that make jobs (KIND_CRON).
+/* cron.h - schedules that create jobs (KIND_CRON).
  *
- * A schedule's document says up to when its times have been seen to (`last`). When one is due, the job and the new `last` are
- * one transaction: a crash neither loses nor doubles it. Of times that nobody saw to, because the daemon was down, one job
- * is made at most. The job is made with the rights of the owner, as if submitted by it.
+ * A schedule's document records the last handled time (`last`). The new job and the new `last` are written in one
+ * transaction, so a crash neither loses nor repeats a job. If several times passed while the daemon was down, at most
+ * one job is created for them. The job is created with the rights of the schedule's owner, as if the owner submitted
+ * it.
  */
 #pragma once
 
@@ -11,9 +12,9 @@
 struct crons;
 struct crons *crons_new(struct control *control);
 void crons_free(struct crons *c);
-/* A schedule has changed, come or gone. */
+/* Handles a changed, new or deleted schedule. */
 void crons_event(struct crons *c, const char *id);
-/* Makes what is due; at most one transaction is under way. */
+/* Creates the jobs that are due. At most one transaction is in progress. */
 void crons_step(struct crons *c);
 
 extern const struct crud cron_crud;

@@ -1,7 +1,7 @@
-/* cron_test.c - schedules: they make jobs when it is time, once, also when the daemon was down. */
+/* cron_test.c - schedules create jobs when due, exactly once, also after downtime of the daemon. */
 #include "control/job/job_kit_test.h"
 
-/* The clock of the kit stands at 2026-03-01T12:00:00Z. */
+/* The kit's clock starts at 2026-03-01T12:00:00Z. */
 
 static size_t jobs_there(struct job_kit *j, const char *cron)
 {
@@ -11,7 +11,7 @@ static size_t jobs_there(struct job_kit *j, const char *cron)
     return json_array_size(kit_at(&j->k, "jobs"));
 }
 
-/* Time passes and the node lives. */
+/* Advances the clock while the node keeps reporting. */
 static void wait_for(struct job_kit *j, int seconds)
 {
     for (int i = 0; i < seconds; i += 20) {
@@ -43,7 +43,7 @@ static void a_job_is_made_each_time(void **state)
     wait_for(j, 600);
     CALL(&j->k, 200, ALICE, "PATCH", "/v1/crons/c", "{suspended: null}");
     wait_for(j, 20);
-    assert_int_equal(jobs_there(j, "c.alice"), 2); /* what was due meanwhile is not */
+    assert_int_equal(jobs_there(j, "c.alice"), 2); /* times during the suspension are skipped */
     wait_for(j, 300);
     assert_int_equal(jobs_there(j, "c.alice"), 3);
 }
@@ -58,7 +58,7 @@ static void a_crash_neither_loses_nor_doubles_one(void **state)
         kit_plan(&j->k);
         assert_int_equal(jobs_there(j, "c.alice"), i);
     }
-    j->k.now_ns += INT64_C(3600) * 1000000000; /* it was down for an hour */
+    j->k.now_ns += INT64_C(3600) * 1000000000; /* the daemon was down for an hour */
     kit_restart(&j->k);
     kit_sleep(&j->k, 2);
     assert_int_equal(jobs_there(j, "c.alice"), 5);
@@ -98,7 +98,7 @@ static void older_records_go(void **state)
         size_t len = json_array_size(kit_at(&j->k, "jobs"));
         tasks_say(j, json_integer_value(json_array_get(kit_at(&j->k, "jobs"), len - 1)), "state: ended");
     }
-    assert_int_equal(jobs_there(j, "c.alice"), 3); /* two, and the one that was open when the last was made */
+    assert_int_equal(jobs_there(j, "c.alice"), 3); /* two, and the job that was open when the last one was created */
     CALL(&j->k, 200, ALICE, "GET", "/v1/jobs", NULL);
     assert_int_equal(json_array_size(kit_at(&j->k, "items")), 3);
     CALL(&j->k, 200, ALICE, "GET", "/v1/instances", NULL);

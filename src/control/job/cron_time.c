@@ -7,10 +7,10 @@
 #include "berth.h"
 #include "wire/text/words.h"
 
-enum { MINUTES_A_DAY = 1440, DAYS_MAX = 366 * 9 }; /* a 29th of February comes after eight years at the latest */
+enum { MINUTES_A_DAY = 1440, DAYS_MAX = 366 * 9 }; /* 29 February comes after eight years at the latest */
 #define MINUTE_NS INT64_C(60000000000)
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- parsing ---------------------------------------------------------------------------------------------------- */
 
 static const char *const month_names[] = {"jan", "feb", "mar", "apr", "may", "jun",
                                           "jul", "aug", "sep", "oct", "nov", "dec"};
@@ -30,7 +30,7 @@ static const struct field {
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
-/* A number or a name at *at, which is moved past it. */
+/* Parses a number or a name at *at and moves *at past it. */
 static bool value_of(const struct field *f, const char **at, unsigned *ret)
 {
     unsigned n = 0;
@@ -50,7 +50,7 @@ static bool value_of(const struct field *f, const char **at, unsigned *ret)
     return n >= f->min && n <= f->max;
 }
 
-/* "*", "5", "1-5", any of them with "/STEP". */
+/* Parses "*", "5" or "1-5", each optionally with "/STEP". */
 static bool part_of(const struct field *f, const char **at, uint64_t *bits)
 {
     static const struct field steps = {"step", 1, 99, NULL, 0};
@@ -150,9 +150,10 @@ int cron_parse(const char *text, struct cron_time *ret, struct berth_err *err)
     return 0;
 }
 
-/* ---- when -------------------------------------------------------------------------------------------------------- */
+/* ---- next time -------------------------------------------------------------------------------------------------- */
 
-/* The month and day of a day since 1970, by the Gregorian calendar: counted in eras of 400 years that begin in March. */
+/* Gets month and day of the month of a day since 1970 in the Gregorian calendar: computed in eras of 400 years that
+ * begin in March. */
 static void civil(int64_t day, unsigned *ret_month, unsigned *ret_day)
 {
     int64_t of_era = (day + 719468) % 146097;
@@ -165,7 +166,7 @@ static void civil(int64_t day, unsigned *ret_month, unsigned *ret_day)
 
 static bool day_fits(const struct cron_time *t, int64_t day)
 {
-    unsigned month, of_month, weekday = (unsigned)((day + 4) % 7); /* the first was a Thursday */
+    unsigned month, of_month, weekday = (unsigned)((day + 4) % 7); /* day 0 was a Thursday */
     civil(day, &month, &of_month);
     if (!(t->months >> month & 1))
         return false;

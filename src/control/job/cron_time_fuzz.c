@@ -1,4 +1,4 @@
-/* cron_time_fuzz.c - times of schedules: what is read has a next one that is later and on a minute, or none. */
+/* cron_time_fuzz.c - any parsed cron expression has a next time that is later and on a full minute, or none. */
 #include <assert.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < sizeof at_ns || size - sizeof at_ns > TEXT_MAX)
         return 0;
     memcpy(&at_ns, data, sizeof at_ns);
-    at_ns = (int64_t)((uint64_t)at_ns % (uint64_t)INT64_C(4102444800000000000)); /* until 2100 */
+    at_ns = (int64_t)((uint64_t)at_ns % (uint64_t)INT64_C(4102444800000000000)); /* up to the year 2100 */
     size -= sizeof at_ns;
     memcpy(text, data + sizeof at_ns, size);
     text[size] = 0;

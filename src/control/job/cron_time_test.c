@@ -1,4 +1,4 @@
-/* cron_time_test.c - times of schedules: what they mean, when the next one is, what is refused. */
+/* cron_time_test.c - cron expressions: meaning, next time, rejected expressions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,9 +31,9 @@ static void the_next_one_is_found(void **state)
         {"0 12 * * mon-fri",    "2026-11-13T12:00:00Z",    "2026-11-16T12:00:00Z"},
         {"0 12 * * 7",          "2026-11-13T12:00:00Z",    "2026-11-15T12:00:00Z"},
         {"0 12 * * SUN",        "2026-11-13T12:00:00Z",    "2026-11-15T12:00:00Z"},
-        {"0 0 13 * fri",        "2026-11-13T00:00:00Z",    "2026-11-20T00:00:00Z"}, /* either day */
+        {"0 0 13 * fri",        "2026-11-13T00:00:00Z",    "2026-11-20T00:00:00Z"}, /* one matching day suffices */
         {"0 0 13 * fri",        "2026-12-11T00:00:00Z",    "2026-12-13T00:00:00Z"},
-        {"0 0 */2 * fri",       "2026-11-13T00:00:00Z",    "2026-11-27T00:00:00Z"}, /* both, where one is a star */
+        {"0 0 */2 * fri",       "2026-11-13T00:00:00Z",    "2026-11-27T00:00:00Z"}, /* both: one field has a star */
         {"0 0 1 jan,jul *",     "2026-01-01T00:00:00Z",    "2026-07-01T00:00:00Z"},
         {"59 23 31 12 *",       "2026-12-31T23:59:00Z",    "2027-12-31T23:59:00Z"},
         {"@hourly",             "2026-03-01T12:00:00Z",    "2026-03-01T13:00:00Z"},

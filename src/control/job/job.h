@@ -1,11 +1,11 @@
-/* job.h - the life of jobs: what they wait for, when they are over, and what becomes of them on the way.
+/* job.h - the life cycle of jobs: dependencies, ends of tasks, cancellation, requeue.
  *
- * Everything that decides is in the documents. A job's own says whether it need not wait any more (`met`), when it first ran
- * (`started`), and since when it is over and nothing of it runs (`finished`); these are written by the loop (struct jobs),
- * which looks at a job when something happened to it or its instances, and at those that wait for it. So the cluster
- * follows from each document alone, and after a crash the loop looks at all jobs that are not over.
+ * Everything that decides is in documents. A job's document says whether its dependencies are met (`met`), when the job
+ * first ran (`started`), and when it ended with all its tasks stopped (`finished`). The loop (struct jobs) writes
+ * these. The loop handles a job after a change of the job or its instances, and also handles the jobs that depend on
+ * it. The cluster follows from each document alone; after a crash the loop handles all jobs that have not ended.
  *
- * A job that is over was cancelled, has failed, or has ended well; outcome.h tells how.
+ * A job that has ended was cancelled, failed or succeeded; outcome.h tells which.
  */
 #pragma once
 
@@ -15,53 +15,55 @@
 
 /* ---- rules (job_rules.c) ---- */
 
-/* Is what only jobs say right? `d` was read from the document. */
+/* Checks the keys that only jobs have; `d` was read from the document. */
 int job_check(struct call *c, const char *id, const json_t *old, const json_t *doc, const struct work_doc *d);
-/* Keys of jobs in the document of something else: -EINVAL. */
+/* Rejects job keys in the document of another kind: -EINVAL. */
 int job_refuse_keys(struct call *c, const json_t *doc);
-/* Who holds it may release it; an operator's hold is an operator's to release. */
+/* Checks that the caller may change the hold: only operators release an operator's hold. */
 int job_hold_check(struct call *c, const json_t *old, const json_t *doc);
-/* A hold keeps a pending job from starting; -EBUSY for a running one, unless the request says ?stop=true.
+/* A hold keeps a pending job from starting. Returns -EBUSY for a running job unless the request says ?stop=true.
  * (job_verbs.c) */
 int job_hold_running_check(struct call *c, const char *id, const json_t *old, const json_t *doc);
 
-/* ---- what it waits for (job_after.c) ---- */
+/* ---- dependencies (job_after.c) --------------------------------------------------------------------------------- */
 
 enum job_wait { WAIT_MET, WAIT_OPEN, WAIT_NEVER };
-/* Of one that waits; the sentence ("waits for job 12 to end well", or why never) is in the arena. */
+/* Returns whether the dependencies of a waiting job are met, open, or can never be met. *ret_text is a sentence in the
+ * arena ("waits for job 12 to end well", or why never). */
 struct jobs;
 enum job_wait job_wait(struct jobs *j, const struct object *job, struct arena *arena, const char **ret_text);
-/* The job is about to be deleted: what the other waits for and has come about needs no waiting any more. */
+/* Called when `job` is about to be deleted: removes the dependency on it from `waiter` if it is met. */
 void job_after_drop(struct change *change, const struct object *waiter, const struct object *job);
-/* Is it over, and nothing of it left to stop? */
+/* Returns whether the job has ended and nothing of it is left to stop. */
 bool job_is_over(const struct object *job);
-/* What jobs wait for that is expected to come about: the start or the end of others. In the arena, at most
- * JOB_WAITS_MAX. A job that waits for a failure, or for an earlier job of its name, is left out. Reads the documents
- * of the jobs that wait. */
+/* Gets the expected dependencies of waiting jobs: the start or the end of other jobs, at most JOB_WAITS_MAX, in the
+ * arena. Leaves out jobs that wait for a failure or for an earlier job of the same name. Reads the documents of the
+ * waiting jobs. */
 enum { JOB_WAITS_MAX = 10000 };
 size_t job_waits(const struct state *s, struct arena *arena, const struct lookahead_wait **ret);
 
 /* ---- the ends of tasks (job_end.c) ---- */
 
-/* Would the action end the job whose task it takes? Its document is read into the arena. */
+/* Returns whether the action would end the job of this task. Reads the job's document into the arena. */
 bool job_would_end(const struct state *s, const struct object *instance, enum berth_op op, enum berth_cause cause,
                    struct arena *arena);
-/* A plan stops or loses an instance of a job; the change has its document already. Says what that means for the job. `by`:
- * the job it is stopped for; NULL: none. */
+/* Applies to a job that a plan stops or loses one of its instances; the change contains the instance's document
+ * already. `by`: the job for which it is preempted; NULL: none. */
 void job_task_stopped(struct change *change, const struct object *instance, enum berth_op op, enum berth_cause cause,
                       const char *by, int64_t now_ns);
-/* An event of it. `by`: as above. */
+/* Adds the event of a preemption; `by` as above. */
 void job_tell_preempted(struct control *c, const char *workload, uint32_t ordinal, const char *node, const char *by);
-/* A task of an array has failed for good, or was stopped because it ran for too long: it stays as a record. */
+/* Records that a task of an array has failed for good, or was stopped at its time limit. */
 void job_task_failed(struct change *change, const struct object *instance, json_t *doc, enum work_outcome outcome,
                      const char *error, int64_t now_ns);
-/* "1h30m" */
+/* Formats a duration such as "1h30m". */
 const char *duration_text(int64_t ns, struct arena *arena);
 
 /* ---- verbs (job_verbs.c, job_roles.c) ---- */
 
 call_run job_submit, job_hold_verb, job_release_verb, job_cancel_verb, job_requeue_verb;
-/* The members of the set a job is part of, itself alone if of none: numbers in the arena, those that are there. */
+/* Gets the existing members of the job's set (the job alone if it has no set): numbers in the arena. Returns how
+ * many. */
 size_t job_set(struct call *c, const struct object *job, uint64_t **ret);
 enum { ROLES_MAX = 32 };
 
@@ -69,18 +71,19 @@ enum { ROLES_MAX = 32 };
 
 struct jobs *jobs_new(struct control *control);
 void jobs_free(struct jobs *j);
-/* What a document concerns: the name of a job, the job of an instance; 0: neither. */
+/* Returns the key that a document concerns: the name of a job, the job of an instance; 0: neither. */
 uint64_t jobs_key(const struct jobs *j, enum kind kind, const char *id);
-/* A change was applied: what has to be looked at. `key_before`: jobs_key before that. */
+/* Marks what to handle after an applied change. `key_before`: result of jobs_key before the change. */
 void jobs_event(struct jobs *j, enum kind kind, const char *id, uint64_t key_before);
-/* Looks, and submits what there is to write. */
+/* Handles the marked jobs and submits the resulting changes. */
 void jobs_step(struct jobs *j);
-/* Does some job wait for it and for others? Then its record is needed. */
+/* Returns whether a job depends on this job and on others; the record of this job is then still needed. */
 bool jobs_awaited(const struct jobs *j, const char *id);
-/* It is deleted in this change: those that wait for it are told what has come about. -EBUSY: they are too many. */
+/* Called when the job is deleted in this change: updates the jobs that depend on it. -EBUSY: there are too many of
+ * them. */
 int jobs_leaving(struct jobs *j, struct change *change, const char *id, struct berth_err *err);
-/* The first earlier job of its owner with its name, and of no set with it, that is not over; NULL: none. */
+/* Returns the first unfinished earlier job of the same owner and name, outside the job's set; NULL: none. */
 const struct object *jobs_elder(struct jobs *j, const struct object *job);
 const struct state *jobs_state(const struct jobs *j);
-/* For the housekeeping: may its record go? Deletes some of its instances' records first. */
+/* Deletes job records that are no longer needed, their instances' records first. */
 void jobs_sweep(struct jobs *j, struct change *change);

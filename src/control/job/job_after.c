@@ -1,4 +1,4 @@
-/* job_after.c - what a job waits for: other jobs, and earlier ones of its name. */
+/* job_after.c - dependencies of jobs: on other jobs, and on earlier jobs of the same name. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static const char *to_do(enum after_when when)
     }
 }
 
-/* What has become of a job that is over. */
+/* Returns how a job ended, as text. */
 static const char *fate(const struct object *job)
 {
     const struct work_view *v = job->work;
@@ -31,7 +31,7 @@ static const char *fate(const struct object *job)
 
 static enum job_wait after_wait(const struct object *of, enum after_when when)
 {
-    if (!of) /* nobody knows what became of it but that it is over */
+    if (!of) /* the job is deleted: it has ended, its outcome is unknown */
         return when == AFTER_ENDED ? WAIT_MET : WAIT_NEVER;
     bool over = job_is_over(of), well = over && !of->work->cancelled && !of->work->failed;
     if (PLANTED(AFTER_EARLY))
@@ -75,7 +75,7 @@ enum job_wait job_wait(struct jobs *j, const struct object *job, struct arena *a
     return WAIT_OPEN;
 }
 
-/* False: nobody expects that all it waits for comes about. */
+/* Appends the dependencies of a job. Returns false if they are not expected to be met. */
 static bool waits_add(const struct state *s, const struct object *job, struct arena *arena, struct lookahead_wait *to,
                       size_t *len)
 {

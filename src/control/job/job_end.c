@@ -1,4 +1,4 @@
-/* job_end.c - what the end of a task means for its job: too long, for others, with its node. */
+/* job_end.c - effects of a task's end on its job: time limit, preemption, node loss. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ const char *duration_text(int64_t ns, struct arena *arena)
         int64_t n = left / units[i].seconds;
         if (n)
             str_addf(&text, "%" PRId64 "%c", n, units[i].unit);
-        said += n || said; /* the two largest units will do */
+        said += n || said; /* only the two largest units */
         left -= n * units[i].seconds;
     }
     return text.len ? arena_strdup(arena, str_text(&text)) : "0s";
@@ -39,7 +39,7 @@ static bool is_over(const json_t *doc)
            json_is_true(json_object_get(doc, "ended"));
 }
 
-/* The job's document, unless it is over already. */
+/* Opens the job's document for editing; NULL if the job has ended. */
 static json_t *edit_open(struct change *change, const char *job)
 {
     const json_t *doc = change_read(change, KIND_JOB, job);
@@ -65,7 +65,7 @@ void job_task_failed(struct change *change, const struct object *instance, json_
     change_put(change, KIND_INSTANCE, instance->id, json_incref(doc));
 }
 
-/* So that a ranking by attained service knows of it. Of several tasks the mean counts. */
+/* Adds the task's run time to the job's attained service, for rankings by it. For several tasks the mean counts. */
 static void attain(struct change *change, const struct object *job, const struct object *instance, int64_t now_ns)
 {
     int64_t ran_ns = now_ns - instance->instance->started_ns;
@@ -80,7 +80,7 @@ static void attain(struct change *change, const struct object *job, const struct
         (void)json_object_set_new(doc, "attained", json_real((double)attained_ns / 1e9));
 }
 
-/* The instance is stopping; its last report finds there why it was stopped. */
+/* Stores why the stopping instance was stopped; the handling of its last report reads it. */
 static void instance_outcome(struct change *change, const struct object *instance, enum work_outcome outcome)
 {
     json_t *doc = change_edit(change, KIND_INSTANCE, instance->id);
@@ -103,7 +103,7 @@ static void expired(struct change *change, const struct object *job, const struc
         outcome_put(doc, "failed", OUTCOME_TIMED_OUT, error);
 }
 
-/* What becomes of a job when an action takes a task of it; NULL: it goes on. */
+/* Returns how the job ends when the action takes one of its tasks; NULL: the job goes on. */
 static const char *ends_as(const struct object *job, const struct work_doc *d, enum berth_op op, enum berth_cause cause)
 {
     if (op == BERTH_LOSE)
@@ -113,7 +113,7 @@ static const char *ends_as(const struct object *job, const struct work_doc *d, e
     return op == BERTH_STOP && cause == BERTH_CAUSE_EXPIRED && !job->work->array ? "failed" : NULL;
 }
 
-/* The job that the action takes a task of, if it may mean something for it. A place that was only promised does not. */
+/* Returns the job of the instance if the action may affect it; NULL for a mere reservation. */
 static const struct object *job_hit(const struct state *s, const struct object *instance, enum berth_op op,
                                     enum berth_cause cause)
 {

@@ -1,4 +1,4 @@
-/* job_hold_test.c - a hold keeps a pending job from starting; a running one is stopped only where the request says so. */
+/* job_hold_test.c - a hold keeps a pending job from starting; a running job is stopped only if the request says so. */
 #include "control/job/job_kit_test.h"
 
 static void patch(struct job_kit *j, int want, int64_t job, const char *query, const char *body)
@@ -15,7 +15,7 @@ static void a_running_job_is_not_held(void **state)
     int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
     kit_plan(&j->k);
     STATE(j, a, "starting");
-    job_do(j, 409, ALICE, a, "hold"); /* its agent has been told of it */
+    job_do(j, 409, ALICE, a, "hold"); /* its agent knows about it already */
     for (size_t i = 0; i < COUNT(says); i++) {
         tasks_say(j, a, says[i]);
         job_do(j, 409, ALICE, a, "hold");
@@ -43,7 +43,7 @@ static void with_stop_it_is(void **state)
     patch(j, 200, b, "?stop=true", "{hold: true}");
     kit_plan(&j->k);
     STATE(j, a, "stopping");
-    job_do(j, 200, ALICE, a, "hold"); /* it is held already */
+    job_do(j, 200, ALICE, a, "hold"); /* already held */
     tasks_say(j, a, "state: stopped");
     tasks_say(j, b, "state: stopped");
     STATE(j, a, "held");
@@ -59,7 +59,7 @@ static void a_pending_job_is_held(void **state)
     int64_t a = submit(j, ALICE, "{command: [x], requests: {cpu: 8}}");
     int64_t b = submit(j, ALICE, "{command: [x], requests: {cpu: 8}}");
     int64_t early = submit(j, ALICE, "{command: [x], requests: {cpu: 1}}");
-    job_do(j, 200, ALICE, early, "hold"); /* before a plan has looked at it */
+    job_do(j, 200, ALICE, early, "hold"); /* before any plan has seen it */
     kit_plan(&j->k);
     tasks_say(j, a, "state: running");
     STATE(j, b, "pending");
@@ -72,7 +72,7 @@ static void a_pending_job_is_held(void **state)
     STATE(j, b, "starting");
 }
 
-/* A job that failed and waits for its next try does not run, nor does one that was stopped for others. */
+/* A failed job that waits for its retry does not run, nor does a preempted one. */
 static void between_two_runs_it_is_held(void **state)
 {
     struct job_kit *j = *state;

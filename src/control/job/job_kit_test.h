@@ -1,4 +1,4 @@
-/* job_kit_test.h - for tests: a control with people and a node, whose agent says what it is told to. */
+/* job_kit_test.h - for tests: a control with users and one node, whose agent reports what the test says. */
 #pragma once
 
 #include "control/api/kit_test.h"
@@ -35,7 +35,7 @@ static inline int jobs_close(void **state)
     return 0;
 }
 
-/* The number of the job that was made. */
+/* Submits a job and returns its number. */
 static inline int64_t submit(struct job_kit *j, const char *who, const char *yaml)
 {
     CALL(&j->k, 201, who, "POST", "/v1/jobs", yaml);
@@ -56,7 +56,7 @@ static inline void job_do(struct job_kit *j, int want, const char *who, int64_t 
     CALL(&j->k, want, who, "POST", url, NULL);
 }
 
-/* Its agent says something of every instance of a job that is not over. */
+/* Reports the same text, as the agent, for every unfinished instance of a job. */
 static inline void tasks_say(struct job_kit *j, int64_t job, const char *what)
 {
     char body[16384];

@@ -1,4 +1,4 @@
-/* job_loop.c - the loop that follows jobs: when they start, when they are over, whom that lets begin or fail. */
+/* job_loop.c - the loop that follows jobs: their start, their end, and the jobs that depend on them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -15,33 +15,33 @@
 #include "wire/text/document.h"
 
 enum { LOOKS_MAX = 1000, LOOKS_STEP = 8, SWEPT_MAX = 1000, SECOND = 1000000000 };
-enum { AGAIN_S = 1 }; /* after a commit that failed */
+enum { AGAIN_S = 1 }; /* after a failed commit */
 #define TASK_KEY                                                                                                       \
-    (UINT64_C(1) << 62) /* of a job of which only a task has changed: those who wait for it need not look */
+    (UINT64_C(1) << 62) /* key of a job of which only a task has changed: jobs that depend on it are not handled */
 
-/* A job that waits for what the key stands for. */
+/* A job that waits for the job or name of the key. */
 struct waiter {
     uint64_t key, job;
-    uint32_t next; /* of the same key; MAP_NONE: the last */
+    uint32_t next; /* next waiter of the same key; MAP_NONE: last */
 };
 
 struct jobs {
     struct control *control;
-    VEC(uint64_t) touched; /* keys to look at */
-    VEC(uint64_t) batch;   /* those of the transaction under way */
+    VEC(uint64_t) touched; /* keys to handle */
+    VEC(uint64_t) batch;   /* keys of the transaction in progress */
     bool busy;
     VEC(struct waiter) waiters;
     VEC(uint32_t) free_waiters;
     struct map heads;    /* key to its first waiter */
-    VEC(uint64_t) dated; /* jobs with a deadline that have not begun */
+    VEC(uint64_t) dated; /* jobs with a deadline that have not started */
     int64_t dated_next_ns;
     struct job_names names;
-    int64_t again_ns; /* steady: nothing is written before */
-    size_t looks_max; /* of one transaction: keys, and of those that wait as many */
-    size_t swept;     /* where the housekeeping goes on */
+    int64_t again_ns; /* steady time; nothing is written before */
+    size_t looks_max; /* per transaction: maximum of keys, and of decided waiters */
+    size_t swept;     /* where the next sweep continues */
 };
 
-/* ---- who waits for whom ------------------------------------------------------------------------------------------ */
+/* ---- waiters of jobs and names ---------------------------------------------------------------------------------- */
 
 static bool same_key(const void *ctx, uint32_t at, const void *key)
 {
@@ -82,7 +82,7 @@ static uint64_t number_of(const char *id)
     return str_parse_i64(id, &n) && n > 0 ? (uint64_t)n : 0;
 }
 
-/* Lists it with those it waits for, and looks whether it has to. */
+/* Lists the job as a waiter of its dependencies and checks whether they are met already. */
 static void wait_begin(struct jobs *j, const struct object *job)
 {
     struct arena arena;
@@ -100,14 +100,14 @@ static void wait_begin(struct jobs *j, const struct object *job)
     arena_done(&arena);
 }
 
-/* ---- what has happened ------------------------------------------------------------------------------------------- */
+/* ---- events ----------------------------------------------------------------------------------------------------- */
 
 static void job_seen(struct jobs *j, const struct object *job)
 {
     const struct work_view *v = job->work;
     if (!v->finished_ns)
         job_names_add(&j->names, job);
-    if (v->finished_ns && v->started_ns && !v->waits) { /* its last change but those by hand; who waits for it looks */
+    if (v->finished_ns && v->started_ns && !v->waits) { /* the last change by the loop; handle the job's waiters */
         touch(j, number_of(job->id));
         return;
     }
@@ -137,7 +137,7 @@ void jobs_event(struct jobs *j, enum kind kind, const char *id, uint64_t key_bef
         job_seen(j, job);
     else if (kind == KIND_JOB)
         touch(j, number_of(id));
-    /* Those that wait for a name begin when a job of it is over, gone, or called otherwise. */
+    /* Jobs that wait for a name may start when a job of that name ends, is deleted or renamed. */
     if (kind == KIND_INSTANCE || (job && job->work->finished_ns))
         touch(j, key);
     if (key_before != key)
@@ -172,17 +172,17 @@ void jobs_free(struct jobs *j)
     mem_free(j);
 }
 
-/* ---- one job ----------------------------------------------------------------------------------------------------- */
+/* ---- handle one job --------------------------------------------------------------------------------------------- */
 
 struct looking {
     struct jobs *jobs;
     struct change change;
     struct arena arena;
     int64_t now_ns;
-    size_t decided; /* of those that wait, and whose time has passed */
+    size_t decided; /* waiters that were decided, and jobs past their deadline */
 };
 
-/* The rest comes next time. */
+/* Returns whether the transaction is full; the remaining keys are handled by the next one. */
 static bool full(const struct looking *l)
 {
     return l->decided >= l->jobs->looks_max || l->change.bytes >= CHANGE_BYTES_ENOUGH;
@@ -217,7 +217,7 @@ static void fail_one(struct looking *l, const struct object *job, enum work_outc
     tell(l, job, "Failed", error);
 }
 
-/* All jobs of a set fail when one does; after a cancelled or preempted job they share its outcome. */
+/* Fails all other jobs of the set of a failed job. After a cancelled or preempted job they share its outcome. */
 static void fail_others(struct looking *l, const struct object *job, const char *how)
 {
     uint64_t of = job->work->of;
@@ -230,8 +230,8 @@ static void fail_others(struct looking *l, const struct object *job, const char 
     }
 }
 
-/* It fails although no task of it did. The others in the same transaction: one of which nothing is there is over with it, and
- * not looked at again. */
+/* Fails a job although none of its tasks failed. The rest of its set fails in the same transaction: a job without
+ * instances ends at once and is not handled again. */
 static void fail_job(struct looking *l, const struct object *job, const char *error)
 {
     if (marked(job))
@@ -240,7 +240,7 @@ static void fail_job(struct looking *l, const struct object *job, const char *er
     fail_others(l, job, "has failed");
 }
 
-/* When a task of it first ran; 0: none has. */
+/* Returns when a task of the job first ran; 0: none has. */
 static int64_t first_run(const struct object *job)
 {
     for (size_t i = 0; i < job->work->instances_len; i++) {
@@ -251,7 +251,7 @@ static int64_t first_run(const struct object *job)
     return 0;
 }
 
-/* The latest ones are most likely to be there still. */
+/* Searches from the latest instances, which most likely still run. */
 static bool some_live(const struct object *job)
 {
     for (size_t i = job->work->instances_len; i-- > 0;)
@@ -273,7 +273,7 @@ static void tasks_over(struct looking *l, const struct object *job)
     set_time(doc, "finished", l->now_ns);
 }
 
-/* Started, over: what its instances say goes into its document. */
+/* Writes to the job's document that it has started or ended, by the state of its instances. */
 static void look_at_life(struct looking *l, const struct object *job)
 {
     const struct work_view *v = job->work;
@@ -293,13 +293,14 @@ static void look_at_life(struct looking *l, const struct object *job)
         tasks_over(l, job);
 }
 
-/* By which number it waits for others of its name: jobs of a set, which start together, by that of the first. */
+/* Returns the job's number in the order of its name: that of the set's first job for a set, because its jobs start
+ * together. */
 static uint64_t turn_of(const struct object *job)
 {
     return job->work->of ? job->work->of : number_of(job->id);
 }
 
-/* True: it is decided. */
+/* Returns true if the waiting job is decided. */
 static bool look_at_waiting(struct looking *l, const struct object *job)
 {
     const char *text;
@@ -307,7 +308,7 @@ static bool look_at_waiting(struct looking *l, const struct object *job)
     if (wait == WAIT_OPEN)
         return false;
     l->decided++;
-    vec_push(&l->jobs->batch, number_of(job->id)); /* should the commit fail */
+    vec_push(&l->jobs->batch, number_of(job->id)); /* handled again if the commit fails */
     if (wait == WAIT_NEVER)
         fail_job(l, job, text);
     else if (!marked(job))
@@ -315,12 +316,12 @@ static bool look_at_waiting(struct looking *l, const struct object *job)
     return true;
 }
 
-/* Does it go on waiting? Of those that wait for a name only the eldest and its set need not. */
+/* Returns whether the job goes on waiting. Of the jobs that wait for a name, only the oldest and its set may start. */
 static bool goes_on(struct looking *l, const struct waiter *w, uint64_t eldest)
 {
     char number[24];
     bool elder = w->key & JOB_NAME_KEY && eldest;
-    if (elder && w->job >= eldest + ROLES_MAX) /* whatever its set */
+    if (elder && w->job >= eldest + ROLES_MAX) /* later than any job of the oldest job's set */
         return true;
     const struct object *job = state_find(l->change.state, KIND_JOB, str_u64(w->job, number));
     if (!job || !job->work->waits || marked(job))
@@ -328,7 +329,7 @@ static bool goes_on(struct looking *l, const struct waiter *w, uint64_t eldest)
     return (elder && turn_of(job) > eldest) || !look_at_waiting(l, job);
 }
 
-/* Those that wait for it; some at a time. */
+/* Handles the waiters of the key, a limited number at a time. */
 static void look_at_waiters(struct looking *l, uint64_t key)
 {
     struct jobs *j = l->jobs;
@@ -346,7 +347,7 @@ static void look_at_waiters(struct looking *l, uint64_t key)
         j->waiters.at[at].next = kept;
         kept = at;
     }
-    if (at != MAP_NONE) { /* the rest comes next time, before those that were looked at */
+    if (at != MAP_NONE) { /* the rest is handled next time, before the waiters handled now */
         uint32_t last = at;
         while (j->waiters.at[last].next != MAP_NONE)
             last = j->waiters.at[last].next;
@@ -396,12 +397,12 @@ static void look_at_dates(struct looking *l)
         } else if (v->begin_by_ns < j->dated_next_ns) {
             j->dated_next_ns = v->begin_by_ns;
         }
-        j->dated.at[kept++] = j->dated.at[i]; /* until its document says so */
+        j->dated.at[kept++] = j->dated.at[i]; /* kept until the job's document says otherwise */
     }
     j->dated.len = kept;
 }
 
-/* ---- turns ------------------------------------------------------------------------------------------------------- */
+/* ---- transactions ----------------------------------------------------------------------------------------------- */
 
 static bool turn_due(const struct jobs *j, int64_t now_ns)
 {
@@ -413,8 +414,8 @@ static void turn_good(struct jobs *j)
     j->looks_max = j->looks_max * LOOKS_STEP < LOOKS_MAX ? j->looks_max * LOOKS_STEP : LOOKS_MAX;
 }
 
-/* What could not be written is looked at again: at once after a conflict, else when the store may have recovered. What the
- * store refuses is tried in ever smaller parts, so that a document that cannot be written holds up only itself. */
+/* Handles the keys of a failed transaction again: at once after a conflict, else after a pause. If the store rejects
+ * the content, transactions become smaller, so that a document that cannot be written delays only itself. */
 static void turn_again(struct jobs *j, int rc)
 {
     struct control *c = j->control;
@@ -477,7 +478,7 @@ void jobs_step(struct jobs *j)
     change_init(&l.change, c->state, &l.arena);
     size_t len = j->touched.len < j->looks_max ? j->touched.len : j->looks_max, looked = 0;
     for (; looked < len && l.change.bytes < CHANGE_BYTES_ENOUGH; looked++) {
-        uint64_t key = j->touched.at[looked]; /* looking may touch more */
+        uint64_t key = j->touched.at[looked]; /* look_at may add keys */
         vec_push(&j->batch, key);
         look_at(&l, key);
     }
@@ -491,7 +492,7 @@ void jobs_step(struct jobs *j)
     arena_done(&l.arena);
 }
 
-/* ---- leaving ----------------------------------------------------------------------------------------------------- */
+/* ---- deletion --------------------------------------------------------------------------------------------------- */
 
 const struct state *jobs_state(const struct jobs *j)
 {
@@ -532,9 +533,10 @@ int jobs_leaving(struct jobs *j, struct change *change, const char *id, struct b
     return 0;
 }
 
-/* ---- housekeeping ------------------------------------------------------------------------------------------------ */
+/* ---- sweep ------------------------------------------------------------------------------------------------------ */
 
-/* The records of its tasks go first, some at a time; then the job's. */
+/* Deletes the records of the job's tasks, a limited number at a time, then the job's record. Returns the number of
+ * deletions. */
 static size_t forget(struct change *change, const struct object *job)
 {
     size_t gone = 0, len = job->work->instances_len;

@@ -62,7 +62,7 @@ void job_names_add(struct job_names *n, const struct object *job)
     uint32_t found = row_find(n, key);
     struct job_name *row = found == MAP_NONE ? row_make(n, key) : &n->rows.at[found];
     size_t low = row->head, high = row->jobs.len;
-    if (high > low && row->jobs.at[high - 1] < (uint64_t)number) /* most are new */
+    if (high > low && row->jobs.at[high - 1] < (uint64_t)number) /* most jobs are new */
         low = high;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
@@ -93,7 +93,7 @@ const struct object *job_names_eldest(struct job_names *n, const struct state *s
     struct job_name *row = &n->rows.at[at];
     while (row->head < row->jobs.len && !open_job(s, row->jobs.at[row->head]))
         row->head++;
-    for (size_t i = row->head; i < row->jobs.len; i++) { /* one that is called otherwise now is of another row, too */
+    for (size_t i = row->head; i < row->jobs.len; i++) { /* a renamed job is still in the row of its old name */
         const struct object *job = open_job(s, row->jobs.at[i]);
         if (job && job_name_key(job) == key)
             return job;

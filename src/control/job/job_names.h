@@ -1,7 +1,7 @@
-/* job_names.h - jobs that are not over, by their owner and name, the eldest first: so that one that waits for the earlier ones
- * of its name need not look at all there are.
+/* job_names.h - index of unfinished jobs by owner and name, oldest first, for jobs that wait for earlier jobs of their
+ * name.
  *
- * Told of every job that is not over; what is over or gone is found out when somebody asks, and dropped then.
+ * Every unfinished job is added. Jobs that have ended or are gone are dropped at lookup.
  */
 #pragma once
 
@@ -11,21 +11,21 @@
 
 struct job_name {
     uint64_t key;
-    VEC(uint64_t) jobs; /* sorted */
-    size_t head;        /* those before it are over */
+    VEC(uint64_t) jobs; /* ascending numbers */
+    size_t head;        /* jobs before this index have ended */
 };
 
 struct job_names {
     VEC(struct job_name) rows;
-    VEC(uint32_t) spare; /* rows of no name */
+    VEC(uint32_t) spare; /* unused rows */
     struct map map;
 };
 void job_names_done(struct job_names *n);
 
-/* Stands for its owner and name; such a key is no number of a job. */
+/* Hash of owner and name; the top bit distinguishes such a key from the number of a job. */
 #define JOB_NAME_KEY (UINT64_C(1) << 63)
 uint64_t job_name_key(const struct object *job);
-/* A job that is not over; told twice it is listed once. One without a name is not listed. */
+/* Adds an unfinished job; adding it twice lists it once. A job without a name is not listed. */
 void job_names_add(struct job_names *n, const struct object *job);
-/* The first of a key that is not over; NULL: none. */
+/* Returns the oldest unfinished job of the key; NULL: none. */
 const struct object *job_names_eldest(struct job_names *n, const struct state *s, uint64_t key);

@@ -1,4 +1,4 @@
-/* job_roles.c - submitting jobs: one, or one for each role of a set that starts together. */
+/* job_roles.c - submission of jobs: one job, or one for each role of a set that starts together. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "wire/text/document.h"
 #include "wire/text/words.h"
 
-/* The body without its roles, and over it the keys of one role; its name is the role. */
+/* Makes the document of one role: the body without its roles, overlaid with the role's keys. Its name is the role. */
 static int role_doc(struct call *c, const json_t *roles, size_t i, json_t **ret)
 {
     const json_t *role = json_array_get(roles, i);
@@ -27,7 +27,7 @@ static int role_doc(struct call *c, const json_t *roles, size_t i, json_t **ret)
     json_object_foreach((json_t *)role, key, value)(void) json_object_set(doc, key, value);
     (void)json_object_set_new(doc, "role", json_string(name));
     const char *set = json_string_value(json_object_get(c->body, "name"));
-    if (set) /* what people call it is the set's */
+    if (set) /* the name that users see is the set's */
         (void)json_object_set_new(doc, "name", json_string(set));
     *ret = doc;
     return 0;

@@ -1,4 +1,4 @@
-/* job_rules.c - is what only jobs say right? */
+/* job_rules.c - checks the keys that only jobs have. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static bool same(const json_t *old, const json_t *doc, const char *key)
     return old && was && is && json_equal(was, is);
 }
 
-/* Only when it is asked for: a deadline that passes later is the loop's. */
+/* Checked only when the deadline is set; the loop handles deadlines that pass later. */
 static int deadline_check(struct call *c, const json_t *old, const json_t *doc, const struct job_terms *t)
 {
     int64_t need_ns = t->estimate_ns ? t->estimate_ns : t->time_limit_ns;
@@ -32,7 +32,7 @@ static int deadline_check(struct call *c, const json_t *old, const json_t *doc, 
     if (t->deadline_ns <= c->now_ns)
         return err_set(&c->err, EINVAL, "deadline: that was %s ago",
                        duration_text(c->now_ns - t->deadline_ns, &c->arena));
-    if (!need_ns) /* else it would count as an hour, and perhaps never begin */
+    if (!need_ns) /* otherwise the job would count as one hour and might never start */
         return err_set(&c->err, EINVAL, "deadline: say with estimate or time_limit how long the job takes, too");
     if (t->deadline_ns - c->now_ns < need_ns)
         return err_set(&c->err, EINVAL, "deadline: that is in %s, and the job needs %s",
@@ -48,7 +48,8 @@ static bool waited_before(const struct job_terms *was, uint64_t job)
     return false;
 }
 
-/* A job that the caller cannot see is not there. Only earlier ones: so there are no circles. */
+/* Checks dependencies. A job that the caller may not see is reported as missing. Only earlier jobs are allowed, so
+ * there are no cycles. */
 static int after_check(struct call *c, const char *id, const json_t *old, const struct job_terms *t)
 {
     struct work_doc before = {0};

@@ -1,4 +1,4 @@
-/* job_test.c - the life of jobs: what they wait for, when they are over, arrays, sets, deadlines, once more. */
+/* job_test.c - the life cycle of jobs: dependencies, ends, arrays, sets, deadlines, requeue. */
 #include "control/job/job_kit_test.h"
 
 static void a_job_that_ends_is_marked(void **state)
@@ -51,7 +51,7 @@ static void what_is_wrong_is_refused(void **state)
     assert_int_equal(json_array_size(kit_at(&j->k, "items")), 1);
 }
 
-/* What becomes of one that waits, by what becomes of the other. */
+/* What a waiting job does for each end of the job it depends on. */
 static void who_waits_begins_or_fails(void **state)
 {
     struct job_kit *j = *state;
@@ -82,7 +82,7 @@ static void who_waits_begins_or_fails(void **state)
         if (strcmp(rows[i].end, "cancel") == 0) {
             job_do(j, 200, ALICE, a, "cancel");
             kit_plan(&j->k);
-            STATE(j, b, "waiting"); /* until it has stopped */
+            STATE(j, b, "waiting"); /* until that job has stopped */
             tasks_say(j, a, "state: stopped");
         } else if (strcmp(rows[i].end, "delete") == 0) {
             (void)snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)a);
@@ -113,7 +113,7 @@ static void a_start_is_waited_for(void **state)
     job_do(j, 200, ALICE, a, "release");
     kit_plan(&j->k);
     STATE(j, b, "waiting");
-    kit_restart(&j->k); /* what it waits for is known from the documents */
+    kit_restart(&j->k); /* dependencies are read from the documents */
     tasks_say(j, a, "state: running");
     STATE(j, b, "starting");
 }
@@ -133,7 +133,7 @@ static void a_singleton_waits_for_its_elders(void **state)
     STATE(j, b, "starting");
 }
 
-/* Those that wait in great numbers are told in several transactions, and one that so many wait for is not deleted at once. */
+/* Many waiting jobs are handled in several transactions, and a job with that many dependents is not deleted at once. */
 static void many_wait_for_one(void **state)
 {
     enum { WAITERS = 1100 };
@@ -154,7 +154,7 @@ static void many_wait_for_one(void **state)
     CALL(&j->k, 204, ALICE, "DELETE", url, NULL);
 }
 
-/* Submits so many of them that no transaction has room for all; returns the last. */
+/* Submits more jobs than fit into one transaction; returns the last. */
 static int64_t submit_large(struct job_kit *j, const char *fields)
 {
     enum { LEN = 20, LARGE = 500000 };
@@ -165,14 +165,14 @@ static int64_t submit_large(struct job_kit *j, const char *fields)
         str_addf(&body, "%sE%d: %01000d", i ? ", " : "", i, i);
     str_add(&body, "}}");
     for (int i = 0; i < LEN; i++) {
-        j->k.now_ns += 1000000000; /* the limit on requests lets one of these pass each second */
+        j->k.now_ns += 1000000000; /* the rate limit allows one of these requests per second */
         j->k.steady_ns += 1000000000;
         last = submit(j, ALICE, body.at);
     }
     return last;
 }
 
-/* Large ones are told in several transactions, too: the record of one is bounded. */
+/* Large waiting jobs are handled in several transactions, too, because the size of a record is bounded. */
 static void large_ones_wait_for_one(void **state)
 {
     struct job_kit *j = *state;
@@ -195,7 +195,7 @@ static void deadlines_of_large_ones_pass(void **state)
         STATE(j, n, "failed");
 }
 
-/* The store has no room for what would be added to it: that is its own trouble. */
+/* A job whose document cannot grow any more in the store delays no other job. */
 static void one_that_cannot_be_written_holds_up_itself(void **state)
 {
     enum { WAITERS = 3 };
@@ -231,7 +231,8 @@ static void a_name_has_one_turn(void **state)
     STATE(j, all[0], "starting");
     char url[64];
     (void)snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)all[1]);
-    CALL(&j->k, 200, ALICE, "PATCH", url, "{name: other}"); /* it waits for nobody any more, and nobody for it */
+    /* the renamed job waits for no job of the name, and none waits for it */
+    CALL(&j->k, 200, ALICE, "PATCH", url, "{name: other}");
     kit_plan(&j->k);
     STATE(j, all[1], "starting");
     STATE(j, all[2], "waiting");
@@ -239,7 +240,7 @@ static void a_name_has_one_turn(void **state)
     tasks_say(j, all[0], "state: ended");
     STATE(j, all[2], "starting");
     STATE(j, all[3], "waiting");
-    job_do(j, 200, ALICE, all[0], "requeue"); /* the elder is back: the youngest waits for it, too */
+    job_do(j, 200, ALICE, all[0], "requeue"); /* the oldest job is back: the youngest waits for it, too */
     tasks_say(j, all[2], "state: ended");
     STATE(j, all[3], "waiting");
     (void)snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)all[0]);
@@ -275,7 +276,7 @@ static void a_set_does_not_wait_for_itself(void **state)
     STATE(j, second, "waiting");
     STATE(j, second + 1, "waiting");
     tasks_say(j, first, "state: ended");
-    STATE(j, second, "waiting"); /* for the other role */
+    STATE(j, second, "waiting"); /* waits for the other role */
     STATE(j, second + 1, "waiting");
     tasks_say(j, first + 1, "state: ended");
     STATE(j, second, "starting");
@@ -335,8 +336,8 @@ static void an_array_is_one_record(void **state)
     kit_plan(&j->k);
     tasks_say(j, a, "state: running");
     job_get(j, a);
-    assert_int_equal(kit_number(&j->k, "status/running"), 3); /* of four, by its own limit */
-    tasks_say(j, a, "state: failed, exit: 7");                /* each for itself */
+    assert_int_equal(kit_number(&j->k, "status/running"), 3); /* of four: the array's own limit */
+    tasks_say(j, a, "state: failed, exit: 7");                /* every task fails on its own */
     tasks_say(j, a, "state: running");
     STATE(j, a, "running");
     assert_string_equal(kit_text(&j->k, "finished"), "");
@@ -370,7 +371,7 @@ static void a_set_starts_and_ends_together(void **state)
     assert_int_equal(state_revision(control_state(j->k.control)), before + 1);
     assert_int_equal(json_array_size(kit_at(&j->k, "ids")), 2);
     int64_t w = kit_number(&j->k, "ids/1");
-    kit_plan(&j->k); /* nine cores of eight: none of them */
+    kit_plan(&j->k); /* nine cores are needed and eight exist: no role is placed */
     STATE(j, d, "pending");
     STATE(j, w, "pending");
     assert_int_equal(kit_number(&j->k, "of"), d);
@@ -402,7 +403,7 @@ static void of_a_set_all_fail_when_one_never_begins(void **state)
 {
     static const struct {
         const char *roles, *error;
-        int64_t never, sleep_s; /* which role never begins */
+        int64_t never, sleep_s; /* never: the role that never starts */
     } rows[] = {
         {"{name: d}, {name: w, requests: {cpu: 9}, deadline: '2026-03-01T12:00:30Z', estimate: 10s}", "its deadline", 1,
          25                                                                                                               },
@@ -421,7 +422,7 @@ static void of_a_set_all_fail_when_one_never_begins(void **state)
         kit_sleep(&j->k, rows[i].sleep_s);
         STATE(j, set + rows[i].never, "failed");
         SAYS(&j->k, rows[i].error);
-        job_get(j, set + 1 - rows[i].never); /* it may have begun, and is stopping */
+        job_get(j, set + 1 - rows[i].never); /* this role may have started, and is stopping */
         assert_true(json_is_true(kit_at(&j->k, "failed")));
         SAYS(&j->k, "of its set has failed");
     }
@@ -527,7 +528,7 @@ static void records_go_in_the_end(void **state)
     assert_int_equal(json_array_size(kit_at(&j->k, "items")), 0);
 }
 
-/* Time passes and the node lives. */
+/* Advances the clock while the node keeps reporting. */
 static void wait_for(struct job_kit *j, int seconds)
 {
     for (int i = 0; i < seconds; i += 10) {
@@ -586,7 +587,7 @@ static void who_is_stopped_for_others_waits_or_is_cancelled(void **state)
     SAYS(&j->k, "Preempted");
     tasks_say(j, c, "state: running");
     tasks_say(j, c, "state: ended");
-    STATE(j, a, "starting"); /* its retries are all there still */
+    STATE(j, a, "starting"); /* a preemption uses up no retries */
 }
 
 static void who_shall_not_run_again_does_not(void **state)
@@ -606,14 +607,14 @@ static void who_shall_not_run_again_does_not(void **state)
     STATE(j, b, "pending");
 }
 
-/* ---- at random ----------------------------------------------------------------------------------------------------- */
+/* ---- random dependencies ---------------------------------------------------------------------------------------- */
 
 enum { MANY = 30 };
 
 struct tangle {
     int64_t job[MANY];
-    int after[MANY][2]; /* places of earlier ones; -1: none */
-    bool ok[MANY][2];   /* it must end well; else it must be over */
+    int after[MANY][2]; /* indices of earlier jobs; -1: none */
+    bool ok[MANY][2];   /* true: that job must succeed; false: it must end */
 };
 
 static uint64_t next_random(uint64_t *seed)
@@ -638,7 +639,8 @@ static void tangle_submit(struct job_kit *j, struct tangle *t, uint64_t *seed)
     }
 }
 
-/* Ends some of what runs, well or not, and looks that nothing began too early. How many are not over. */
+/* Ends some running jobs, with or without success, and checks that no job started too early. Returns the number of
+ * unfinished jobs. */
 static int tangle_turn(struct job_kit *j, const struct tangle *t, uint64_t *seed)
 {
     int open = 0;

@@ -1,4 +1,4 @@
-/* job_verbs.c - what is done to jobs that are there: hold, release, cancel, requeue. Jobs of one set go together. */
+/* job_verbs.c - verbs on existing jobs: hold, release, cancel, requeue. They apply to all jobs of a set. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -28,8 +28,8 @@ size_t job_set(struct call *c, const struct object *job, uint64_t **ret)
     return len;
 }
 
-/* Opens the job that the path names and lets `edit` alter it and the others of its set, those that it can. `any`: it
- * suffices that one of them can be altered. */
+/* Opens the job that the path names and lets `edit` change it and the other jobs of its set as far as possible. `any`:
+ * one changed job suffices for success. */
 static int edit_set(struct call *c, const char *verb, crud_edit_fn *edit, bool any)
 {
     const char *id = NULL;
@@ -92,7 +92,7 @@ static void coming_find(void *ctx, const struct berth_instance_seen *instance)
     coming->found |= !state_find(coming->state, KIND_INSTANCE, str_u64(instance->id, number));
 }
 
-/* Does a plan place it at this moment? What no document has yet cannot be told to stop. */
+/* Returns whether an assumed change of a plan places the job. An instance without a document cannot be stopped. */
 static bool is_coming(struct call *c, const char *id)
 {
     struct coming coming = {.state = c->state};
@@ -100,7 +100,7 @@ static bool is_coming(struct call *c, const char *id)
     return coming.found;
 }
 
-/* Instances that run or are about to; those that are stopping anyway are not kept from it by a hold. */
+/* Counts instances that run or are about to; a hold does not affect instances that are stopping. */
 static size_t running_of(const struct object *job)
 {
     size_t n = 0;
@@ -171,7 +171,8 @@ int job_release_verb(struct call *c)
 
 /* ---- cancel ------------------------------------------------------------------------------------------------------ */
 
-/* A job without instances is over at once. To cancel a cancelled job changes nothing, so that a client may ask again. */
+/* A job without instances ends at once. Cancelling a cancelled job changes nothing, so that clients may repeat the
+ * request. */
 static int cancel(struct call *c, const char *id, json_t *doc, const void *arg)
 {
     char now[TIMESTAMP_MAX];
@@ -195,7 +196,7 @@ int job_cancel_verb(struct call *c)
 
 /* ---- requeue ----------------------------------------------------------------------------------------------------- */
 
-/* What runs is told to stop, what is done counts no more. */
+/* Stops the running instances and deletes the records of ended ones. */
 static void begin_anew(struct call *c, const struct object *job)
 {
     char now[TIMESTAMP_MAX];

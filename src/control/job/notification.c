@@ -1,4 +1,4 @@
-/* notification.c - what is to be told, and to whom it may be. */
+/* notification.c - creates notifications and checks their recipients. */
 #include "control/job/notification.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "wire/text/document.h"
 #include "wire/text/words.h"
 
-/* ---- addresses ------------------------------------------------------------------------------------------------------ */
+/* ---- addresses -------------------------------------------------------------------------------------------------- */
 
 const char *notice_mail(const char *to)
 {
@@ -47,7 +47,7 @@ int notice_secret(const struct control *c, const char *named, struct arena *aren
     return rc;
 }
 
-/* Does the URL begin so, and end there or go on with a path or a port? */
+/* Returns whether the URL starts with the prefix, followed by nothing, a path or a port. */
 static bool begins(const char *url, const char *start, size_t len)
 {
     if (len == 0 || strncmp(url, start, len) != 0)
@@ -55,7 +55,7 @@ static bool begins(const char *url, const char *start, size_t len)
     return start[len - 1] == '/' || !url[len] || strchr("/:?", url[len]);
 }
 
-/* Does the entry, which the URL begins with, name a host by its address, or localhost? */
+/* Returns whether the entry, a prefix of the URL, names its host by address or as localhost. */
 static bool names_address(const char *entry, size_t len)
 {
     const char *host = memmem(entry, len, "://", 3);
@@ -82,7 +82,7 @@ enum notice_allowed notice_url_allowed(const char *allow, const char *url)
         return NOTICE_REFUSED;
     host += 3;
     if (!*host || strchr("/:?", *host) || strcspn(host, "@") < strcspn(host, "/?"))
-        return NOTICE_REFUSED; /* no host; or a name before it, which could pass for one */
+        return NOTICE_REFUSED; /* no host; or user information, which could be mistaken for the host */
     for (const char *at = allow; *at && best != NOTICE_NAMED;) {
         size_t len = strcspn(at, ",");
         if (begins(url, at, len))
@@ -151,7 +151,7 @@ int notice_check(const struct call *c, const struct job_terms *terms, struct ber
     return rc;
 }
 
-/* ---- what is to be told ---------------------------------------------------------------------------------------------- */
+/* ---- creating notifications ------------------------------------------------------------------------------------- */
 
 static bool room_for(const struct state *s, const char *owner)
 {
@@ -200,7 +200,7 @@ void notice_add(struct change *c, const struct object *job, unsigned told, const
 
 void notice_scan(struct change *c, int64_t now_ns)
 {
-    size_t len = c->items.len; /* what is added here is no job */
+    size_t len = c->items.len; /* items that are added here are not jobs */
     for (size_t i = 0; i < len; i++) {
         const struct change_item item = c->items.at[i];
         const struct object *job =

@@ -1,4 +1,6 @@
-/* notification_send.c - notices on their way: one at a time to each address, again after a failure, gone when told. */
+/* notification_send.c - delivery of notifications: one at a time per address, retried after failures, deleted after
+ * delivery.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
@@ -16,16 +18,16 @@
 #include "wire/text/moment.h"
 
 #define SECOND_NS INT64_C(1000000000)
-enum { FIRST_WAIT_S = 5 }; /* after the first failure; then twice as long each time */
+enum { FIRST_WAIT_S = 5 }; /* after the first failure; doubled after each further one */
 
-/* One that waits or is under way. */
+/* A notification that waits or is being delivered. */
 struct errand {
     struct notices *notices;
-    uint64_t number, address; /* of the document; a hash of whom it is for */
+    uint64_t number, address; /* address: hash of the recipient */
     unsigned tries;
-    int64_t next_ns; /* steady */
+    int64_t next_ns; /* steady time */
     bool busy, told, seen;
-    /* Of one that is under way. */
+    /* During delivery only: */
     struct arena arena;
     struct notice_post posting;
     struct berth_err err;
@@ -35,10 +37,10 @@ struct errand {
 struct notices {
     struct control *control;
     struct control_post post;
-    VEC(struct errand *) errands; /* by number */
+    VEC(struct errand *) errands; /* by document number */
     size_t under_way;
     int64_t next_ns;
-    int64_t again_ns; /* steady: nothing is cleared before */
+    int64_t again_ns; /* steady time; no documents are deleted before */
     bool dirty, stopped, clearing;
 };
 
@@ -85,7 +87,7 @@ void notices_stop(struct notices *n)
     n->stopped = true;
 }
 
-/* ---- what is sent --------------------------------------------------------------------------------------------------- */
+/* ---- content ---------------------------------------------------------------------------------------------------- */
 
 static const char *text_at(const json_t *doc, const char *key)
 {
@@ -106,7 +108,8 @@ static const char *sign(struct arena *arena, const char *secret, const char *bod
     return sodium_bin2hex(hex, 2 * sizeof mac + 1, mac, sizeof mac);
 }
 
-/* {"event", "job", "name", "owner", "state", "at", "reason", "id"}: the last tells one that comes twice. */
+/* Makes {"event", "job", "name", "owner", "state", "at", "reason", "id"}; a receiver recognises repeated deliveries by
+ * "id". */
 static const char *json_body(struct errand *e, const json_t *doc)
 {
     static const char *const keys[] = {"event", "job", "name", "owner", "state", "at", "reason"};
@@ -137,7 +140,7 @@ static const char *mail_body(struct errand *e, const json_t *doc, const char *fr
                      text_at(doc, "at"), *reason ? "Reason: " : "", reason, *reason ? "\r\n" : "");
 }
 
-/* The settings are looked at when it is sent: what was allowed once may not be any more. -EPERM: it may not. */
+/* Fills the posting. The settings are read at delivery, because a recipient may not be allowed any more: -EPERM. */
 static int posting_make(struct errand *e, const json_t *doc)
 {
     const struct state *s = e->notices->control->state;
@@ -170,7 +173,7 @@ static int posting_make(struct errand *e, const json_t *doc)
     return 0;
 }
 
-/* ---- sending -------------------------------------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
 
 static void work(void *arg)
 {
@@ -184,7 +187,7 @@ static const struct object *notice_of(const struct notices *n, uint64_t number)
     return state_find(n->control->state, KIND_NOTICE, str_u64(number, text));
 }
 
-/* It will not be tried again: told, or given up. */
+/* Ends the delivery for good: delivered, or given up (`why`). */
 static void finish(struct errand *e, const char *why)
 {
     struct control *c = e->notices->control;
@@ -217,11 +220,12 @@ static void after(void *arg)
     n->dirty = true;
     if (e->rc == 0) {
         finish(e, NULL);
-    } else if (++e->tries >= NOTICE_TRIES_MAX || e->rc == -EINVAL) { /* what is wrong in itself stays so */
+    } else if (++e->tries >= NOTICE_TRIES_MAX || e->rc == -EINVAL) { /* permanent failures are not retried */
         finish(e, e->err.text);
     } else {
         int64_t next_ns = now_ns + (FIRST_WAIT_S * SECOND_NS << (e->tries - 1));
-        for (size_t i = 0; i < n->errands.len; i++) /* others to the same address would only fail, too */
+        /* other notifications for the same address wait, too: they would fail as well */
+        for (size_t i = 0; i < n->errands.len; i++)
             if (n->errands.at[i]->address == e->address && n->errands.at[i]->next_ns < next_ns)
                 n->errands.at[i]->next_ns = next_ns;
     }
@@ -248,7 +252,7 @@ static void start(struct errand *e, const struct object *o)
     n->post.run(n->post.ctx, work, after, e);
 }
 
-/* ---- who waits ------------------------------------------------------------------------------------------------------ */
+/* ---- pending notifications -------------------------------------------------------------------------------------- */
 
 static struct errand *errand_of(struct notices *n, uint64_t number)
 {
@@ -269,7 +273,7 @@ static int errand_compare(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* New documents get an errand, and those whose document is gone go. */
+/* Adds an entry for each new document, and drops the entries of deleted documents. */
 static void gather(struct notices *n)
 {
     size_t len, known = n->errands.len, kept = 0;
@@ -303,7 +307,7 @@ static void gather(struct notices *n)
     n->errands.len = kept;
 }
 
-/* If it failed, it is tried again when the store may have recovered. */
+/* After a failure the deletion is repeated after a pause. */
 static void cleared(void *ctx, const struct store_result *result)
 {
     struct notices *n = ctx;
@@ -313,7 +317,7 @@ static void cleared(void *ctx, const struct store_result *result)
         n->again_ns = n->control->env.steady_ns(n->control->env.ctx) + SECOND_NS;
 }
 
-/* Deletes the documents of what was told. */
+/* Deletes the documents of delivered notifications. */
 static void clear(struct notices *n)
 {
     struct control *control = n->control;
@@ -341,7 +345,7 @@ static void clear(struct notices *n)
     arena_done(&arena);
 }
 
-/* Of all that are under way, which are few. */
+/* Gets the addresses of running deliveries. Returns how many there are. */
 static size_t busy_addresses(const struct notices *n, uint64_t ret[static NOTICES_UNDER_WAY])
 {
     size_t len = 0;

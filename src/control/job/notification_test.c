@@ -1,4 +1,4 @@
-/* notification_test.c - who is told what of a job, how often, and what happens when nobody answers. */
+/* notification_test.c - notifications about jobs: recipients, retries, failed deliveries. */
 #include "control/api/kit_test.h"
 
 #include <errno.h>
@@ -22,10 +22,10 @@ struct scene {
     int seq;
     struct sent sent[SENT_MAX];
     size_t len;
-    size_t failures; /* the next ones fail */
+    size_t failures; /* number of next deliveries that fail */
     size_t tries;
     const char *mail_command;
-    size_t full; /* so often the store fails after the next one was sent */
+    size_t full; /* number of commits that fail after the next delivery */
 };
 
 static void run(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
@@ -95,7 +95,7 @@ static size_t waiting(const struct scene *s)
     return len;
 }
 
-/* ---- who is told ---------------------------------------------------------------------------------------------------- */
+/* ---- recipients ------------------------------------------------------------------------------------------------- */
 
 static void each_hears_what_they_want(void **state)
 {
@@ -124,14 +124,14 @@ static void each_hears_what_they_want(void **state)
     kit_restart(&s->k);
     post_start(s);
     kit_sleep(&s->k, 2);
-    assert_int_equal(s->len, 3); /* told once */
+    assert_int_equal(s->len, 3); /* delivered once */
 }
 
 static void a_failure_says_why(void **state)
 {
     struct scene *s = *state;
     CALL(&s->k, 201, ALICE, "POST", "/v1/jobs",
-         "{name: a, restart_policy: never, notify: ['https://a.example/']}"); /* ended and failed, if not said */
+         "{name: a, restart_policy: never, notify: ['https://a.example/']}"); /* default events: ended and failed */
     kit_plan(&s->k);
     says(s, "{id: 1, state: running}");
     assert_int_equal(s->len, 0);
@@ -162,10 +162,10 @@ static void what_is_posted_is_signed(void **state)
     CALL(&s->k, 201, ALICE, "POST", "/v1/jobs", "{name: b, notify: [{to: 'https://a.example/', on: started}]}");
     kit_plan(&s->k);
     says(s, "{id: 2, state: running}");
-    assert_int_equal(s->len, 1); /* nothing goes out unsigned */
+    assert_int_equal(s->len, 1); /* no unsigned notification is sent */
 }
 
-/* ---- trouble -------------------------------------------------------------------------------------------------------- */
+/* ---- failures --------------------------------------------------------------------------------------------------- */
 
 static void it_is_tried_again_later_each_time(void **state)
 {
@@ -249,7 +249,7 @@ static void a_full_disk_is_waited_out(void **state)
     s->full = 5;
     says(s, "{id: 1, state: running}");
     assert_int_equal(s->len, 1);
-    assert_int_equal(waiting(s), 1); /* five tries without a pause, and it would be gone */
+    assert_int_equal(waiting(s), 1); /* after five tries without a pause the document would be deleted */
     kit_sleep(&s->k, 12);
     assert_int_equal(waiting(s), 0);
     assert_int_equal(s->len, 1);
@@ -265,7 +265,7 @@ static void what_was_told_goes_after_a_rush(void **state)
     says(s, "{id: 1, state: running}");
     s->k.steady_ns += 6 * SECOND;
     kit_queue_fill(&s->k);
-    for (int i = 0; i < 2; i++) /* sends it; then nothing new has happened */
+    for (int i = 0; i < 2; i++) /* the first call delivers; the second one has no new event */
         (void)notices_step(n, s->k.steady_ns);
     assert_int_equal(s->len, 1);
     assert_int_equal(waiting(s), 1);
@@ -276,7 +276,7 @@ static void what_was_told_goes_after_a_rush(void **state)
     assert_int_equal(s->len, 1);
 }
 
-/* ---- what is allowed ------------------------------------------------------------------------------------------------ */
+/* ---- allowed addresses ------------------------------------------------------------------------------------------ */
 
 static void addresses_are_checked_when_a_job_comes(void **state)
 {
@@ -302,7 +302,7 @@ static void addresses_are_checked_when_a_job_comes(void **state)
         {"ann",                             400, "to: expected"},
     };
     CALL(&s->k, 400, ALICE, "POST", "/v1/jobs", "{name: a, notify: ['http://127.0.0.1:8080/x']}");
-    SAYS(&s->k, "notify_allow"); /* what listens on berthd's machine is nobody's business unless somebody says so */
+    SAYS(&s->k, "notify_allow"); /* services on berthd's machine are not reachable unless the setting names them */
     CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings",
          "{notify_allow: 'https://,http://127.0.0.1,http://localhost'}");
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -343,7 +343,7 @@ static void nothing_is_allowed_at_first(void **state)
     CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{notify_allow: 'https://a.example/,10.0.0.0/8,::1'}");
 }
 
-/* Who may post to an address that is not public. */
+/* Which lists allow addresses that are not public. */
 static void addresses_are_named(void **state)
 {
     static const struct {
@@ -370,7 +370,7 @@ static void addresses_are_named(void **state)
             fail_msg("%s, %s", rows[i].allow, rows[i].url);
 }
 
-/* What an earlier version has stored, too. */
+/* Also for a value that an earlier version has stored. */
 static void mail_command_is_no_setting(void **state)
 {
     struct scene *s = *state;
@@ -388,7 +388,7 @@ static void mail_command_is_no_setting(void **state)
     SAYS(&s->k, "no mail is sent from here");
     CALL(&s->k, 200, ADMIN, "GET", "/v1/system/settings", NULL);
     assert_null(strstr(s->k.text, "mail_command"));
-    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{lease_s: 60}"); /* the others can be changed */
+    CALL(&s->k, 200, ADMIN, "PATCH", "/v1/system/settings", "{lease_s: 60}"); /* other settings can be changed */
     assert_false(system_setting_stored(control_state(s->k.control), "mail_command"));
 }
 

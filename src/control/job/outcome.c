@@ -53,6 +53,6 @@ enum work_outcome outcome_of_work(const struct object *work)
         ended += v->instances[i]->instance->state == BERTH_ENDED;
     if (v->outcome)
         return ended == v->instances_len ? v->outcome : OUTCOME_NONE;
-    /* All tasks have ended, and the loop has not marked the job yet. */
+    /* All tasks have ended, but the loop has not marked the job yet. */
     return work->kind == KIND_JOB && v->replicas && ended >= v->replicas ? outcome_of_tasks(work) : OUTCOME_NONE;
 }

@@ -1,4 +1,4 @@
-/* outcome_test.c - how jobs end: succeeded, failed, cancelled, timed out, out of memory, with a lost node, preempted. */
+/* outcome_test.c - outcomes of jobs: succeeded, failed, cancelled, timed out, out of memory, node lost, preempted. */
 #include "control/job/job_kit_test.h"
 #include "control/job/outcome.h"
 
@@ -9,7 +9,7 @@
             fail_msg("job %lld: expected the outcome \"%s\": %s", (long long)(job), want, (j)->k.text);                \
     } while (0)
 
-/* Time passes, and the node reports. */
+/* Advances the clock while the node keeps reporting. */
 static void time_passes(struct job_kit *j, int seconds)
 {
     for (int i = 0; i < seconds; i += 10) {
@@ -20,7 +20,7 @@ static void time_passes(struct job_kit *j, int seconds)
     }
 }
 
-/* A list filtered by the outcome has the job, and by `other` it has not. */
+/* Checks that the list filtered by `outcome` contains the job, and the list filtered by `other` does not. */
 static void listed_by(struct job_kit *j, int64_t job, const char *outcome, const char *other)
 {
     char url[64], id[32];
@@ -86,7 +86,7 @@ static void a_cancelled_job_is_cancelled_once_it_has_stopped(void **state)
     tasks_say(j, a, "state: running");
     job_do(j, 200, ALICE, a, "cancel");
     job_do(j, 200, ALICE, b, "cancel");
-    OUTCOME(j, b, "cancelled"); /* at once: nothing of it runs */
+    OUTCOME(j, b, "cancelled"); /* at once: the job has no instance */
     kit_plan(&j->k);
     STATE(j, a, "stopping");
     OUTCOME(j, a, "");
@@ -108,7 +108,7 @@ static void a_time_limit_is_told_apart(void **state)
     tasks_say(j, one, "state: stopped");
     OUTCOME(j, one, "timed-out");
     assert_string_equal(kit_text(&j->k, "status/last/0/outcome"), "timed-out");
-    tasks_say(j, array, "state: failed, exit: 143"); /* whatever it makes of being stopped */
+    tasks_say(j, array, "state: failed, exit: 143"); /* whatever exit code the stopped task reports */
     OUTCOME(j, array, "timed-out");
     assert_string_equal(kit_text(&j->k, "status/instances/0/outcome"), "timed-out");
 }
@@ -157,7 +157,7 @@ static void a_preempted_job_is_told_apart(void **state)
     tasks_say(j, never, "state: stopped");
     OUTCOME(j, cancel, "preempted");
     OUTCOME(j, never, "preempted");
-    OUTCOME(j, again, ""); /* it waits for its next turn */
+    OUTCOME(j, again, ""); /* it waits for its next run */
     assert_string_equal(kit_text(&j->k, "status/last/0/outcome"), "preempted");
     char url[64];
     (void)snprintf(url, sizeof url, "/v1/why/jobs/%lld", (long long)cancel);
@@ -187,8 +187,8 @@ static void a_cancel_of_an_ended_job_says_so(void **state)
     job_do(j, 409, ALICE, a, "cancel");
     SAYS(&j->k, "has ended already: succeeded");
     job_do(j, 200, ALICE, b, "cancel");
-    job_do(j, 200, ALICE, b, "cancel"); /* a client may ask again */
-    /* A set is cancelled by the number of any of its jobs, also of one that has ended. */
+    job_do(j, 200, ALICE, b, "cancel"); /* a client may repeat the request */
+    /* A set is cancelled by the number of any of its jobs, even of an ended one. */
     int64_t set = submit(j, ALICE, "{command: [x], requests: {cpu: 1}, roles: [{name: a}, {name: b}]}");
     kit_plan(&j->k);
     tasks_say(j, set, "state: ended");
@@ -225,7 +225,7 @@ static void what_runs_anew_has_no_outcome(void **state)
     assert_null(kit_at(&j->k, "outcome"));
 }
 
-/* Stored by an earlier version, which had no outcome. */
+/* Documents of an earlier version, which stored no outcome. */
 static void earlier_documents_are_told_by_their_marks(void **state)
 {
     struct job_kit *j = *state;
@@ -251,7 +251,7 @@ static void earlier_documents_are_told_by_their_marks(void **state)
     job_do(j, 200, ALICE, 901, "cancel");
 }
 
-/* A client cannot write it. */
+/* Clients cannot set the outcome. */
 static void the_outcome_is_the_daemons(void **state)
 {
     struct job_kit *j = *state;
@@ -273,7 +273,7 @@ static void a_node_counts_live_instances(void **state)
     assert_int_equal(kit_number(&j->k, "status/instances"), 0);
     CALL(&j->k, 200, ADMIN, "GET", "/v1/why/nodes/n1", NULL);
     SAYS(&j->k, "0 instances are on it");
-    CALL(&j->k, 200, ADMIN, "GET", "/v1/instances?node=n1", NULL); /* their records are the job's */
+    CALL(&j->k, 200, ADMIN, "GET", "/v1/instances?node=n1", NULL); /* the records belong to the job */
     assert_int_equal(json_array_size(kit_at(&j->k, "items")), 4);
 }
 

@@ -4,7 +4,7 @@
 
 enum { OWNER_FIRST = 4, OWNER_EVERY = 8 };
 
-/* What was measured to do well on several logs at once; none of it matters much. */
+/* Values that did well on several real logs; the result is not sensitive to them. */
 static const double fade = 0.8, other_size = 0.1, other_limit = 0.1, everybody = 0.5;
 static const double more = 1.5, below = 0.99, shortest_s = 60, bound_s = 10;
 
@@ -33,7 +33,7 @@ struct mean {
     double sum, weight;
 };
 
-/* What a job with this limit would have run for, like the past one. */
+/* Adds what a job with this limit would have run for by the past run. */
 static void mean_add(struct mean *m, const struct past *p, int64_t limit_ns, double weight)
 {
     double limit_s = seconds(limit_ns), s = seconds(p->run_ns);
@@ -45,7 +45,7 @@ static void mean_add(struct mean *m, const struct past *p, int64_t limit_ns, dou
     m->weight += weight;
 }
 
-/* The latest the most, and those alike. */
+/* Weighs recent and similar runs most. */
 static void mean_add_own(struct mean *m, const struct pasts *own, int64_t limit_ns, int64_t size)
 {
     double weight = 1;

@@ -1,13 +1,14 @@
-/* past_runs.h - how long will it run? By what jobs like it ran for, of those that have ended.
+/* past_runs.h - run time predictor: predicts how long a job runs from past runs of similar jobs.
  *
- * The one predictor of run times: the daemon's, which keeps what has ended in documents (predict.h), and that of simulations
- * (sim/trace/predict_berth.c), where a trace says what ends. It is a function of its arguments, without a clock or a heap.
+ * This is the only predictor of run times. The daemon uses it with past runs in documents (predict.h), simulations with
+ * the runs of a trace (sim/trace/predict_berth.c). The prediction is a function of its arguments, without clock or
+ * heap.
  *
- * Each of the past says what share of its limit it ran for, or for how long where one of the two had no limit. The mean of these
- * is taken: of the job's own kind (its owner's of that name, or, while there are none, all of its owner's) the latest count the
- * most, and far more those of the same size and limit; everybody's latest count half as much as the last of them. Half as long
- * again is predicted, so that most end in time, but less than the limit: only where people ask for as long as they need is the limit itself the
- * prediction.
+ * Each past run contributes the share of its limit that it ran for, or its run time if one of the two jobs has no
+ * limit. The prediction is a weighted mean. Of the job's own past (runs of its owner and name, or of its owner if there
+ * are none) the latest runs weigh most, and runs of the same size and limit far more than others. The latest runs of
+ * all users together weigh half as much as the last own run. The mean is multiplied by 1.5, so that most jobs end in
+ * time, and stays below the limit. The limit itself is predicted only where users ask for exactly what they need.
  */
 #pragma once
 
@@ -21,22 +22,22 @@ struct past {
     int64_t size;             /* past_size */
 };
 
-/* The last PASTS_MAX of them; all zeroes: none. */
+/* The last PASTS_MAX runs; zeroes: none. */
 struct pasts {
-    uint64_t len; /* all that ever were */
+    uint64_t len; /* number of runs ever added */
     struct past at[PASTS_MAX];
 };
 
 void pasts_add(struct pasts *p, const struct past *x);
 
-/* Of all tasks that run together: by their GPUs, or, without any, by their cores. */
+/* Returns the size of all tasks that run together: their GPUs, or their cores if they have no GPU. */
 int64_t past_size(uint32_t tasks, uint32_t gpus, int64_t cpu_milli);
-/* Runs of one name count for their owner as a whole, and for everybody, too: the first few, then every so many, so that one
- * large array does not outvote all else. `before`: how many of the name there were. */
+/* Returns whether a run of a name also counts for its owner and for all users: the first few runs do, then every
+ * eighth, so that one large array does not dominate. `before`: how many runs the name had. */
 bool past_counts(uint64_t before);
 
-/* How long a job with this limit (0: none) and size will run; its limit, if it needs all of that; 0: nothing is known. `own` and
- * `all` may be NULL. */
+/* Returns the predicted run time of a job with this limit (0: none) and size; the limit if the job needs all of it; 0:
+ * nothing is known. `own` and `all` may be NULL. */
 int64_t past_predict(const struct pasts *own, const struct pasts *all, int64_t limit_ns, int64_t size);
-/* Do these two predictions of a job differ by a quarter or more, or does only one say that it needs all of its limit? */
+/* Returns whether two predictions differ by a quarter or more, or only one of them equals the limit. */
 bool past_moved(int64_t was_ns, int64_t is_ns, int64_t limit_ns);

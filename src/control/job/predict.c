@@ -16,15 +16,15 @@
 
 enum {
     MILLISECOND = 1000000,
-    DOCUMENTS_MAX = 20000, /* beyond, only what is known already goes on, and owners as a whole */
-    OWNER_RUNS_MIN = 4,    /* before an owner's runs say anything of another name */
-    ALL_RUNS = 16,         /* of everybody's, from which on what is published rests for so long: */
+    DOCUMENTS_MAX = 20000, /* from this number on only existing documents and those of owners are updated */
+    OWNER_RUNS_MIN = 4,    /* an owner's runs count for other names from this number on */
+    ALL_RUNS = 16,         /* with more runs, values of all users stay for ALL_REST_S */
     ALL_REST_S = 600,
 };
 
-/* ---- names --------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------ */
 
-/* Without the number at its end, "sweep-17" is "sweep"; one that is nothing but a number stays. */
+/* Returns the length without a trailing number: "sweep-17" is "sweep". A name that is only a number stays. */
 static size_t stem_len(const char *name)
 {
     size_t len = strlen(name), end = len;
@@ -37,7 +37,7 @@ static size_t stem_len(const char *name)
     return end ? end : len;
 }
 
-/* Keys of the store hold few characters, and people write any: what else there is becomes '_', with a hash behind it. */
+/* Store keys allow few characters, names any: other characters become '_', followed by a hash. */
 const char *predict_key(const char *prefix, const char *text, size_t len, char buf[static OBJECT_KEY_MAX])
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -59,9 +59,9 @@ const char *predict_id(const char *owner, const char *name, char buf[static OBJE
     return predict_key(owner, name ? name : "", name ? stem_len(name) : 0, buf);
 }
 
-/* ---- what is published --------------------------------------------------------------------------------------------- */
+/* ---- published values ------------------------------------------------------------------------------------------- */
 
-/* A run as it is written: [run_ms, limit_ms, size]. */
+/* Returns a run in its stored form: [run_ms, limit_ms, size]. */
 static json_t *past_write(const struct predict_run *run)
 {
     return json_pack("[I, I, I]", (json_int_t)(run->ran_ns / MILLISECOND), (json_int_t)(run->limit_ns / MILLISECOND),
@@ -83,7 +83,7 @@ static bool past_read(const json_t *row, struct past *ret)
     return true;
 }
 
-/* The oldest first. False: one of them is none. */
+/* Reads a list of runs, oldest first. Returns false if an entry is malformed. */
 static bool pasts_read(const json_t *list, struct pasts *ret)
 {
     size_t i;
@@ -153,9 +153,9 @@ int64_t predict_run_ns(const struct state *s, const char *owner, const char *nam
     const struct object *own = best(s, owner, name), *all = state_find(s, KIND_PREDICTION, PREDICT_ALL);
     if (!owner || !*owner)
         return 0;
-    if (own && !own->prediction->pasts) /* an earlier version published it, and went by that */
+    if (own && !own->prediction->pasts) /* published by an earlier version, which used the 90th percentile */
         return own->prediction->p90_ns;
-    int64_t cut_ns = limit_ns - limit_ns % MILLISECOND; /* as it is written of those that ended */
+    int64_t cut_ns = limit_ns - limit_ns % MILLISECOND; /* stored runs have limits in whole milliseconds */
     int64_t ns = past_predict(own ? own->prediction->pasts : NULL, all ? all->prediction->pasts : NULL, cut_ns, size);
     return ns == cut_ns ? limit_ns : ns;
 }
@@ -178,7 +178,7 @@ json_t *predict_show(const struct state *s, const struct object *job)
     return shown;
 }
 
-/* ---- learning ------------------------------------------------------------------------------------------------------ */
+/* ---- learning --------------------------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {
@@ -186,14 +186,14 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The smallest value that so many percent do not exceed; 0: there are none. */
+/* Returns the smallest value that `percent` percent do not exceed; 0 if there is none. */
 static int64_t quantile(int64_t *values, size_t len, unsigned percent)
 {
     qsort(values, len, sizeof *values, compare);
     return len ? values[(len * percent + 99) / 100 - 1] : 0;
 }
 
-/* The last PREDICT_RUNS of a list: of runs, how long they took. */
+/* Gets the last PREDICT_RUNS values of a list; for runs, their run times. */
 static size_t last_of(const json_t *list, int64_t ret[static PREDICT_RUNS])
 {
     size_t len = json_array_size(list), n = len < PREDICT_RUNS ? len : PREDICT_RUNS;
@@ -220,7 +220,7 @@ static bool moved(int64_t was, int64_t is)
     return apart > was / 4;
 }
 
-/* Has so much been learned since that none of the runs it was published by is left? */
+/* Returns whether none of the runs behind the published values is remembered any more. */
 static bool is_stale(const json_t *doc)
 {
     const json_t *published = json_object_get(doc, "published");
@@ -229,7 +229,8 @@ static bool is_stale(const json_t *doc)
     return since >= (json_int_t)json_array_size(json_object_get(doc, "past"));
 }
 
-/* Is something else predicted now of a job like the one that ended last, beside what is published of everybody (NULL: it is that)? */
+/* Returns whether the prediction for a job like the last one has changed, given the published values of all users
+ * (NULL: `doc` is that document). */
 static bool past_differs(const json_t *doc, const json_t *all, const struct predict_run *run)
 {
     struct pasts older, newer, others;
@@ -281,7 +282,7 @@ static void publish_all(json_t *doc, const struct predict_run *run)
                                         json_deep_copy(json_object_get(doc, "past"))));
 }
 
-/* What people said against what came out: sums, so that a mean can be had of any of them together. */
+/* Sums up estimates and real run times, so that a mean over several documents can be computed. */
 static void note_estimate(json_t *doc, const struct predict_run *run)
 {
     json_t *said = json_object_get(doc, "estimates");
@@ -299,7 +300,7 @@ static void note_estimate(json_t *doc, const struct predict_run *run)
     }
 }
 
-/* The document as the change leaves it, to be altered; a new one if there is none. NULL: there are too many. */
+/* Opens the document in the change for editing, or a new one. NULL: there are too many documents. */
 static json_t *open_doc(struct change *c, const char *id)
 {
     size_t len;
@@ -312,7 +313,7 @@ static json_t *open_doc(struct change *c, const char *id)
     return change_edit(c, KIND_PREDICTION, id);
 }
 
-/* Notes the run itself. Returns how many there were before. */
+/* Records the run. Returns how many runs there were before. */
 static json_int_t note_run(json_t *doc, const struct predict_run *run, size_t most)
 {
     char at[TIMESTAMP_MAX];
@@ -325,7 +326,7 @@ static json_int_t note_run(json_t *doc, const struct predict_run *run, size_t mo
     return n;
 }
 
-/* Returns how many runs it had before. */
+/* Returns how many runs the document had before. */
 static json_int_t learn(struct change *c, const char *id, const struct predict_run *run)
 {
     bool named = strchr(id, '/');

@@ -1,4 +1,4 @@
-/* predict_class.c - how jobs of a class bear others on their node: run times beside others against run times alone. */
+/* predict_class.c - interference between job classes on a node: run times beside other jobs against run times alone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +9,11 @@
 
 enum {
     MILLION = 1000000,
-    LOOKED_AT = 256, /* instances of a node, the latest ones */
-    RUNS_BEFORE = 4, /* of its name: else there is nothing to compare with */
-    LEAST = 100,     /* thousandths of what was predicted: what is beyond either says more of the prediction */
+    LOOKED_AT = 256, /* checked instances of a node, the latest ones */
+    RUNS_BEFORE = 4, /* minimum of runs of the name: otherwise there is nothing to compare with */
+    LEAST = 100,     /* bounds, in thousandths of the prediction: beyond them the prediction was wrong */
     MOST = 10000,
-    MOVED = MILLION / 20, /* by so much before it is published anew */
+    MOVED = MILLION / 20, /* minimum change before a value is published again */
 };
 
 static const char *class_id(const char *class_name, char buf[static OBJECT_KEY_MAX])
@@ -29,7 +29,7 @@ int32_t predict_interference(const struct state *s, const char *class_name)
     return o ? o->prediction->slower : 0;
 }
 
-/* ---- who is beside whom ----------------------------------------------------------------------------------------------- */
+/* ---- neighbours ------------------------------------------------------------------------------------------------- */
 
 static bool was_beside(const struct object *other, const struct object *instance, int64_t half_ns)
 {
@@ -69,7 +69,7 @@ json_t *predict_beside(const struct state *s, const struct object *instance, int
     return classes;
 }
 
-/* ---- learning ------------------------------------------------------------------------------------------------------ */
+/* ---- learning --------------------------------------------------------------------------------------------------- */
 
 static void mean_add(json_t *in, const char *key, json_int_t ratio)
 {
@@ -80,7 +80,7 @@ static void mean_add(json_t *in, const char *key, json_int_t ratio)
     (void)json_object_set_new(mean, "sum", json_integer(json_integer_value(json_object_get(mean, "sum")) + ratio));
 }
 
-/* Thousandths; 0: not seen often enough. */
+/* Returns thousandths; 0: too few runs. */
 static json_int_t mean_of(const json_t *mean)
 {
     json_int_t runs = json_integer_value(json_object_get(mean, "runs"));
@@ -104,7 +104,7 @@ static void publish(json_t *doc)
                                         slower));
 }
 
-/* How long it ran, in thousandths of what was predicted of its name; 0: nothing was. */
+/* Returns the run time in thousandths of the prediction for its name; 0: no prediction. */
 static json_int_t ratio_of(struct change *c, const struct predict_run *run)
 {
     char id[OBJECT_KEY_MAX];
@@ -117,7 +117,7 @@ static json_int_t ratio_of(struct change *c, const struct predict_run *run)
     return ratio < LEAST ? LEAST : ratio > MOST ? MOST : ratio;
 }
 
-/* Looked at only when a class is new. */
+/* Called only for a new class. */
 static bool room_for_class(const struct state *s)
 {
     size_t len, n = 0;

@@ -1,4 +1,4 @@
-/* predict_test.c - what is learned from run times, and when others are told. */
+/* predict_test.c - learned run times, and when predictions are published again. */
 #include "control/api/permit_kit_test.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ struct learner {
     int64_t now_ns;
 };
 
-/* Learns one run, and lets the state have what is written. */
+/* Learns one run and applies the written documents to the state. */
 static void learn_run(struct learner *l, const struct predict_run *run)
 {
     struct arena arena;
@@ -72,7 +72,7 @@ static void names_without_their_numbers(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char id[OBJECT_KEY_MAX];
-        size_t len = strcspn(rows[i].id, "%"); /* then comes a hash */
+        size_t len = strcspn(rows[i].id, "%"); /* a hash follows */
         (void)predict_id("alice", rows[i].name, id);
         assert_memory_equal(id, rows[i].id, len);
         assert_int_equal(strlen(id), rows[i].id[len] ? len + 16 : len);
@@ -88,9 +88,9 @@ static void quantiles_of_the_last_runs(void **state)
     for (int i = 1; i <= 10; i++)
         learn(l, "alice", "train", i * 1000, 0, 0);
     assert_true(predict_time(l->w.state, "alice", "train-3", &p50, &p90, &version));
-    assert_in_range(p50, 4 * SECOND, 5 * SECOND); /* published when it last moved by a quarter */
+    assert_in_range(p50, 4 * SECOND, 5 * SECOND); /* published when the value last moved by a quarter */
     assert_in_range(p90, 7 * SECOND, 9 * SECOND);
-    /* Only the last ones count: a program that got faster is soon known to be. */
+    /* Only the last runs count: a program that became faster is soon predicted to be. */
     for (int i = 0; i < PREDICT_RUNS; i++)
         learn(l, "alice", "train", 100, 0, 0);
     assert_true(predict_time(l->w.state, "alice", "train", &p50, &p90, &version));
@@ -105,7 +105,8 @@ static void the_owner_stands_in_for_a_new_name(void **state)
     uint64_t version = 0;
     for (int i = 0; i < 3; i++) {
         learn(l, "alice", "train", 60000, 0, 0);
-        assert_false(predict_time(l->w.state, "alice", "never-seen", &p50, &p90, &version)); /* too few to tell */
+        /* too few runs for a prediction */
+        assert_false(predict_time(l->w.state, "alice", "never-seen", &p50, &p90, &version));
     }
     learn(l, "alice", "train", 60000, 0, 0);
     assert_true(predict_time(l->w.state, "alice", "never-seen", &p50, &p90, &version));
@@ -137,7 +138,7 @@ static void estimates_are_kept_beside_what_came_out(void **state)
     struct learner *l = *state;
     learn(l, "alice", "train", 1000, 10, 0);
     learn(l, "alice", "train", 2000, 10, 0);
-    learn(l, "alice", "train", 3000, 0, 0); /* said nothing */
+    learn(l, "alice", "train", 3000, 0, 0); /* without an estimate */
     CLEANUP(json) json_t *doc = object_doc(state_find(l->w.state, KIND_PREDICTION, "alice/train"));
     const json_t *said = json_object_get(doc, "estimates");
     assert_int_equal(json_integer_value(json_object_get(said, "runs")), 2);
@@ -154,7 +155,7 @@ static void memory_is_predicted_too(void **state)
     CLEANUP(json) json_t *shown = predict_show(l->w.state, state_find(l->w.state, KIND_JOB, "1"));
     assert_int_equal(json_integer_value(json_object_get(shown, "memory")), 1 << 20);
     assert_string_equal(json_string_value(json_object_get(shown, "of")), "alice/train");
-    assert_true(json_real_value(json_object_get(shown, "seconds")) == 60); /* the least that is predicted */
+    assert_true(json_real_value(json_object_get(shown, "seconds")) == 60); /* minimum prediction */
     assert_null(predict_show(l->w.state, state_find(l->w.state, KIND_JOB, "2")));
 }
 
@@ -173,7 +174,7 @@ static void one_array_does_not_outvote_the_rest(void **state)
     assert_int_equal(p50, 10 * SECOND);
 }
 
-/* What plans go by: the share of the limit that those of the name ran for, else the owner's, else everybody's. */
+/* Plans use the share of the limit that runs of the name took, else runs of the owner, else of all users. */
 static void plans_go_by_shares_of_limits(void **state)
 {
     struct learner *l = *state;
@@ -191,10 +192,10 @@ static void plans_go_by_shares_of_limits(void **state)
     } rows[] = {
         {"alice", "train-7", 1000, 301},
         {"alice", "train",   2000, 603},
-        {"alice", "train",   0,    301}, /* as long as those */
-        {"alice", "other",   1000, 301}, /* like its owner's */
-        {"bob",   "train",   1000, 301}, /* like everybody's */
-        {"bob",   "",        50,   49 }, /* a minute at least, but less than it may */
+        {"alice", "train",   0,    301}, /* run time of those with a limit */
+        {"alice", "other",   1000, 301}, /* by the owner's runs */
+        {"bob",   "train",   1000, 301}, /* by the runs of all users */
+        {"bob",   "",        50,   49 }, /* at least a minute, but below the limit */
         {"",      "train",   1000, 0  },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -204,14 +205,16 @@ static void plans_go_by_shares_of_limits(void **state)
     run.name = "long";
     for (int i = 0; i < 600; i++, run.at_ns += 600 * SECOND)
         learn_run(l, &run);
-    assert_int_equal(predict_run_ns(s, "alice", "long", 1000 * SECOND + 1, size), 1000 * SECOND + 1); /* all of it */
+    /* needs its whole limit */
+    assert_int_equal(predict_run_ns(s, "alice", "long", 1000 * SECOND + 1, size), 1000 * SECOND + 1);
     run.ran_ns = 201 * SECOND;
     run.name = "train";
     learn_run(l, &run);
-    assert_in_range(predict_run_ns(s, "alice", "train", 1000 * SECOND, size), 302 * SECOND, 450 * SECOND); /* its own */
+    /* by the runs of its own name */
+    assert_in_range(predict_run_ns(s, "alice", "train", 1000 * SECOND, size), 302 * SECOND, 450 * SECOND);
 }
 
-/* Tasks of a gang end together: that is one run. */
+/* Tasks of a gang end together and count as one run. */
 static void a_gang_is_one_run(void **state)
 {
     struct learner *l = *state;
@@ -233,7 +236,7 @@ static uint64_t version_of_all(const struct learner *l)
     return state_find(l->w.state, KIND_PREDICTION, PREDICT_ALL)->prediction->version;
 }
 
-/* It concerns every job that waits. */
+/* The values of all users affect every waiting job, so they change rarely. */
 static void what_is_published_of_everybody_rests(void **state)
 {
     struct learner *l = *state;
@@ -252,7 +255,8 @@ static void what_is_published_of_everybody_rests(void **state)
     assert_int_equal(version_of_all(l), 2);
 }
 
-/* What is learned is in documents alone: a cluster made anew of them has the same estimates, and who waits is told. */
+/* All learned data is in documents: a cluster rebuilt from them has the same estimates, and waiting jobs get new
+ * ones. */
 static void estimates_follow_what_is_published(void **state)
 {
     struct learner *l = *state;
@@ -266,7 +270,7 @@ static void estimates_follow_what_is_published(void **state)
         {"1", "alice", "\"name\": \"train\", \"time_limit\": \"1000s\"",                       300},
         {"2", "alice", "\"name\": \"train\", \"time_limit\": \"1000s\", \"estimate\": \"7s\"", 7  },
         {"3", "alice", "\"name\": \"new\", \"time_limit\": \"2000s\"",                         600},
-        {"4", "bob",   "\"name\": \"train\", \"time_limit\": \"1000s\"",                       300}, /* like everybody's */
+        {"4", "bob",   "\"name\": \"train\", \"time_limit\": \"1000s\"",                       300}, /* by all runs */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[256];
@@ -285,7 +289,7 @@ static void estimates_follow_what_is_published(void **state)
     berth_snapshot_free(snapshot);
 }
 
-/* Runs of a class, of a name that takes a second, beside these or alone ("[]"). */
+/* Learns runs of a class whose name takes a second, beside these classes or alone ("[]"). */
 static void class_runs(struct learner *l, int n, int64_t ms, const char *beside)
 {
     for (int i = 0; i < n; i++) {
@@ -310,13 +314,13 @@ static void class_runs(struct learner *l, int n, int64_t ms, const char *beside)
 static void a_class_that_suffers_from_others_is_known_to(void **state)
 {
     struct learner *l = *state;
-    class_runs(l, 20, 1000, "[]"); /* nothing is predicted of its name yet: nothing to compare with */
+    class_runs(l, 20, 1000, "[]"); /* without a prediction for the name there is nothing to compare with */
     assert_null(state_find(l->w.state, KIND_PREDICTION, PREDICT_CLASS "/llm"));
     for (int i = 0; i < 5; i++)
         learn(l, "alice", "train", 1000, 0, 0);
     class_runs(l, CLASS_RUNS_MIN, 1000, "[]");
     class_runs(l, CLASS_RUNS_MIN - 1, 1500, "[\"vision\"]");
-    assert_int_equal(predict_interference(l->w.state, "llm"), 0); /* not often enough */
+    assert_int_equal(predict_interference(l->w.state, "llm"), 0); /* too few runs */
     class_runs(l, 1, 1500, "[\"vision\"]");
     assert_int_equal(predict_interference(l->w.state, "llm"), 500000);
     assert_int_equal(predict_interference(l->w.state, "other"), 0);
@@ -333,7 +337,7 @@ static void one_that_does_not_suffer_is_neutral(void **state)
     for (int i = 0; i < 5; i++)
         learn(l, "alice", "train", 1000, 0, 0);
     class_runs(l, 20, 1000, "[]");
-    class_runs(l, 20, 900, "[\"vision\"]"); /* faster, even */
+    class_runs(l, 20, 900, "[\"vision\"]"); /* even faster */
     assert_int_equal(predict_interference(l->w.state, "llm"), 0);
 }
 

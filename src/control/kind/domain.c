@@ -1,5 +1,6 @@
-/* domain.c - domains: nodes that belong together. No node is in two: lists are kept apart here, and of labels the first by
- * name counts (sync_domain.c). */
+/* domain.c - domains: sets of nodes that belong together. A node is in at most one domain: lists are kept disjoint
+ * here; of domains with matching labels the first by name counts (sync_domain.c).
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -15,7 +16,8 @@ static bool among(const char *const *texts, size_t len, const char *text)
     return false;
 }
 
-/* Nodes that are newly listed must be there; one that has gone meanwhile may stay listed, and joins again by its name. */
+/* Newly listed nodes must exist. A listed node that was deleted may stay in the list, and rejoins the domain by its
+ * name. */
 static int nodes_check(struct call *c, const json_t *old, const struct domain_doc *d)
 {
     struct domain_doc was = {0};
@@ -28,7 +30,7 @@ static int nodes_check(struct call *c, const json_t *old, const struct domain_do
     return 0;
 }
 
-/* Every domain that lists nodes is read, and so guarded: two that are written at once cannot both have a node. */
+/* Reads, and so guards, every domain that lists nodes: two concurrent writes cannot both get a node. */
 static int apart_from(struct call *c, const char *other, const struct domain_doc *d)
 {
     struct domain_doc than;
@@ -49,7 +51,7 @@ static int apart(struct call *c, const char *id, const struct domain_doc *d)
     int rc = 0;
     if (d->nodes_len == 0)
         return 0;
-    /* A counter of domains that list nodes: one that is being made is seen, too. */
+    /* A counter of domains that list nodes, so that a domain being created is seen, too. */
     json_int_t count = (json_int_t)state_next_number(c->state, KIND_DOMAIN);
     (void)change_rest_on(&c->change, KIND_COUNTER, kinds[KIND_DOMAIN].plural);
     change_put_unguarded(&c->change, KIND_COUNTER, kinds[KIND_DOMAIN].plural, json_pack("{s:I}", "last", count));
@@ -85,7 +87,7 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     return 0;
 }
 
-/* Nodes whose labels hold, but that are in another one. */
+/* Adds a node whose labels match, but that is in another domain. */
 static void elsewhere(const struct call *c, const struct object *o, const struct object *node, json_t *to)
 {
     struct node_doc d;
@@ -106,7 +108,7 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
     for (size_t i = 0; i < len; i++) {
         if (strcmp(nodes[i]->node->domain, o->id) == 0)
             (void)json_array_append_new(in, json_string(nodes[i]->id));
-        else if (c->args[0]) /* when one is looked at */
+        else if (c->args[0]) /* only for a single domain */
             elsewhere(c, o, nodes[i], others);
     }
     json_t *status = json_pack("{s:o}", "nodes", in);

@@ -1,4 +1,4 @@
-/* group.c - groups: a name that users share, and that managers manage. */
+/* group.c - groups of users, which managers manage. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static int group_check(struct call *c, const struct crud *k, const char *id, con
     int rc = group_doc_read(doc, &c->arena, &d, &c->err);
     if (rc < 0)
         return rc;
-    /* A manager reaches its own group's users, not the group itself. */
+    /* A manager may change the users of its group, but not the group itself. */
     if (c->caller.scope[PERMIT_USERS] != SCOPE_ALL)
         return err_set(&c->err, EACCES, "the role %s may not change group %s; ask an administrator", c->caller.role,
                        id);
@@ -28,7 +28,7 @@ static bool is_member(const json_t *user, const char *group)
     return of && strcmp(of, group) == 0;
 }
 
-/* Somebody in it, as the transaction would leave things; NULL: nobody. */
+/* Returns a member of the group as the transaction would leave it; NULL: none. */
 static const char *member_of(struct change *change, const char *group)
 {
     size_t len;

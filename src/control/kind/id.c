@@ -1,11 +1,11 @@
-/* id.c - the one grammar of ids that people choose, and the words that are not to be had. */
+/* id.c - the grammar of IDs that users choose, and the reserved words. */
 #include <errno.h>
 #include <string.h>
 
 #include "control/kind/kind.h"
 #include "wire/text/words.h"
 
-/* Words that mean something in paths, in files of the system or in the API itself. Sorted. */
+/* Words with a meaning in paths, in system files or in the API itself. Sorted. */
 static const char *const reserved[] = {
     "all",       "any", "anonymous", "api",  "berth", "cluster", "default", "export", "gateway", "import",
     "localhost", "me",  "nobody",    "none", "null",  "root",    "self",    "system", "true",    "v1",

@@ -14,7 +14,7 @@ static void ids_are_labels(void **state)
     (void)state;
     static const char longest[] = "a23456789012345678901234567890123456789012345678901234567890123";
     static const struct {
-        const char *text, *want; /* NULL: refused */
+        const char *text, *want; /* NULL: rejected */
     } rows[] = {
         {"alice",       "alice"},
         {"Alice",       "alice"},
@@ -72,7 +72,7 @@ static void keys_and_kinds_match(void **state)
     assert_int_equal(kind_find("jobs"), KIND_JOB);
     assert_int_equal(kind_find("job"), KIND_JOB);
     assert_int_equal(kind_find("svc"), KIND_APP);
-    assert_int_equal(kind_find("ledger"), KINDS); /* not for people */
+    assert_int_equal(kind_find("ledger"), KINDS); /* not in the API */
 }
 
 int main(void)

@@ -78,7 +78,7 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     size_t len;
     (void)k;
     (void)old;
-    if (next || plan_policy_built_in(id)) /* what is built in goes on under the name */
+    if (next || plan_policy_built_in(id)) /* a built-in policy of this name remains */
         return 0;
     const json_t *settings = change_read(&c->change, KIND_SETTING, "system");
     const char *used = json_string_value(json_object_get(settings, "policy"));

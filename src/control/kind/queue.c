@@ -1,4 +1,4 @@
-/* queue.c - queues: a tree of them, who may use each, and what all its jobs together may have. */
+/* queue.c - queues: a tree of queues, with access rules and quotas for all their jobs together. */
 #include "control/kind/queue.h"
 
 #include <errno.h>
@@ -7,14 +7,14 @@
 #include "control/sched/route_rules.h"
 #include "control/state/sync.h"
 
-/* ---- the tree ------------------------------------------------------------------------------------------------------ */
+/* ---- the tree --------------------------------------------------------------------------------------------------- */
 
 static const char *parent_of(struct call *c, const char *id)
 {
     return json_string_value(json_object_get(change_read(&c->change, KIND_QUEUE, id), "parent"));
 }
 
-/* How many levels there are from this one up. Guards all of them: nobody makes a loop together with somebody else. */
+/* Counts the levels from this queue up, and guards all of them: concurrent writes cannot make a cycle. */
 static int tree_above(struct call *c, const char *id, const char *parent, size_t *ret)
 {
     size_t levels = 1;
@@ -30,7 +30,7 @@ static int tree_above(struct call *c, const char *id, const char *parent, size_t
     return 0;
 }
 
-/* The longest way down from it; whoever puts another queue below rests on this one. */
+/* Returns the depth of the tree below the queue; a write that puts another queue below is guarded by this one. */
 static size_t tree_below(struct call *c, const char *id, size_t depth)
 {
     size_t len, most = 0;
@@ -53,7 +53,7 @@ static int tree_check(struct call *c, const char *id, const char *parent)
     return rc;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------- */
+/* ---- write ------------------------------------------------------------------------------------------------------ */
 
 static int domains_check(struct call *c, const struct queue_doc *d)
 {
@@ -97,7 +97,7 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
             return err_set(&c->err, EBUSY, "queue %s is the parent of %s; delete or move that first", id,
                            queues[i]->id);
     if (strcmp(id, QUEUE_DEFAULT) == 0)
-        return 0; /* it is there without being made */
+        return 0; /* the default queue exists without a document */
     if (routes_name(c, id))
         return err_set(&c->err, EBUSY, "a rule of /v1/routes sends jobs to queue %s; change that first", id);
     const struct object *const *jobs = state_list(c->state, KIND_JOB, &len);
@@ -122,7 +122,8 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
     (void)json_object_set_new(doc, "status", status);
 }
 
-/* The queue of jobs that name none is there without being made. It has no quota, so its jobs are counted. */
+/* Returns the default queue, for jobs that name no queue; it exists without a document. It has no quota, so its jobs
+ * are counted here. */
 static json_t *implied(const struct call *c, const char *id)
 {
     json_int_t jobs = 0, running = 0;

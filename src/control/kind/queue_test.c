@@ -1,13 +1,14 @@
-/* queue_test.c - queues, policies, windows, domains, quotas and routes: what is refused, and what reaches the cluster. */
+/* queue_test.c - queues, policies, windows, domains, quotas and routes: rejected documents, and effects on the cluster.
+ */
 #include "control/api/kit_test.h"
 
 #include "control/journal/replay.h"
 #include "control/sched/plan_policy.h"
 #include "control/state/sync.h"
 
-#define CAROL "user:carol" /* a manager of red */
-#define ALICE "user:alice" /* of red */
-#define BOB "user:bob"     /* of blue */
+#define CAROL "user:carol" /* manager of group red */
+#define ALICE "user:alice" /* in group red */
+#define BOB "user:bob"     /* in group blue */
 
 static void open_world(struct kit *k)
 {
@@ -18,7 +19,7 @@ static void open_world(struct kit *k)
          "{id: n2, allocatable: {cpu: 8, memory: 32Gi, pods: 100}, zone: z, labels: {rack: r2}}");
 }
 
-/* The cluster that was kept says what one made anew would, counters included. */
+/* Checks that the maintained cluster equals a rebuilt one, counters included. */
 static void audited(struct kit *k)
 {
     struct berth_err err = {0};
@@ -33,7 +34,7 @@ static int64_t held(struct kit *k, const char *quota, const char *resource, bool
     return asked ? use.asked : use.held;
 }
 
-/* What a member is refused for, one row each. */
+/* One rejected request. */
 struct refused {
     const char *who, *method, *path, *body;
     int status;
@@ -77,7 +78,7 @@ static void users_stay_within_their_group(void **state)
     CALL(&k, 200, CAROL, "PATCH", "/v1/users/carol", "{quota: {limits: {gpu: 2}}}");
     CALL(&k, 400, ADMIN, "POST", "/v1/users", "{id: dora, group: red, quota: {limits: {gpu: 0.5}}}");
     SAYS(&k, "dora can have at most 0 gpu");
-    /* In one transaction it counts what that would leave. */
+    /* A transaction is checked as a whole. */
     CALL(&k, 200, ADMIN, "POST", "/v1/txn",
          "{changes: [{op: put, kind: user, id: alice, object: {group: red, quota: {limits: {gpu: 1}}}},"
          " {op: put, kind: user, id: carol, object: {group: red, role: manager, quota: {limits: {gpu: 7}}}}]}");
@@ -120,13 +121,13 @@ static void queues_are_a_tree(void **state)
     SAYS(&k, "deeper than 6");
     CALL(&k, 200, ALICE, "GET", "/v1/queues/prod", NULL);
     assert_int_equal(kit_number(&k, "status/jobs"), 0);
-    /* Two that change places: in between there is a loop. */
+    /* Two queues swap places: in between there is a cycle. */
     CALL(&k, 204, ADMIN, "DELETE", "/v1/queues/d", NULL);
     CALL(&k, 200, ADMIN, "POST", "/v1/txn",
          "{changes: [{op: put, kind: queue, id: b, object: {parent: prod}},"
          " {op: put, kind: queue, id: a, object: {parent: b}}]}");
     audited(&k);
-    kit_put(&k, KIND_QUEUE, "b", "{v: 1, id: b, parent: a}"); /* as another transaction might in between */
+    kit_put(&k, KIND_QUEUE, "b", "{v: 1, id: b, parent: a}"); /* as a concurrent transaction might write it */
     kit_put(&k, KIND_QUEUE, "a", "{v: 1, id: a, parent: prod}");
     audited(&k);
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{queue: c, requests: {cpu: 1}}");
@@ -189,12 +190,12 @@ static void more_than_is_admitted_is_refused(void **state)
          " {op: put, kind: app, id: b, object: {name: b, requests: {cpu: 2}}}]}", 403, "7 cpu of 8 cpu are admitted"                          },
     };
     refuse_all(&k, rows, COUNT(rows));
-    CALL(&k, 200, ALICE, "PATCH", "/v1/jobs/1", "{display: mine}"); /* asks for nothing more */
+    CALL(&k, 200, ALICE, "PATCH", "/v1/jobs/1", "{display: mine}"); /* requests no more */
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{requests: {cpu: 2}}");
     CALL(&k, 200, ALICE, "POST", "/v1/jobs/1/cancel", NULL);
-    assert_int_equal(held(&k, "user/alice", "cpu", true), 2000); /* what is over counts nowhere */
+    assert_int_equal(held(&k, "user/alice", "cpu", true), 2000); /* ended jobs are not counted */
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{requests: {cpu: 6}}");
-    CALL(&k, 403, ALICE, "POST", "/v1/jobs/1/requeue", NULL); /* and once more it is as new */
+    CALL(&k, 403, ALICE, "POST", "/v1/jobs/1/requeue", NULL); /* a requeued job is admitted anew */
     SAYS(&k, "8 cpu of 8 cpu are admitted");
     CALL(&k, 200, ALICE, "GET", "/v1/jobs/1", NULL);
     SAYS(&k, "\"cancelled\":true");
@@ -230,7 +231,7 @@ static void policies_are_tried_first(void **state)
     assert_string_equal(p.policy.order.queues[0].ranking.name, "multifactor");
     assert_int_equal(p.policy.order.charges[1].amount, 10000);
     assert_null(p.policy.backfill.ranking.name);
-    /* While one plan is made by it, another has its own. */
+    /* While one plan uses the compiled formula, another plan gets its own copy. */
     struct plan_policy other;
     plan_policy_read(control_state(k.control), &other);
     assert_ptr_not_equal(p.policy.order.ranking.ctx, other.policy.order.ranking.ctx);
@@ -241,13 +242,13 @@ static void policies_are_tried_first(void **state)
     assert_string_equal(other.policy.order.ranking.name, "fifo");
     assert_string_equal(other.policy.backfill.ranking.name, "formula");
     plan_policy_done(&other);
-    CALL(&k, 200, ADMIN, "PUT", "/v1/policies/mine", "{formula: 'size'}"); /* what is being used stays */
+    CALL(&k, 200, ADMIN, "PUT", "/v1/policies/mine", "{formula: 'size'}"); /* a formula in use stays */
     assert_string_equal(p.policy.order.ranking.name, "formula");
     plan_policy_done(&p);
     kit_done(&k);
 }
 
-/* A stored formula that does not compile, as a later version might have left it, stops nothing and is told of once. */
+/* A stored formula that does not compile, as a later version might leave it, stops no plan and is reported once. */
 static void a_formula_that_fails_stops_nothing(void **state)
 {
     struct kit k;
@@ -303,14 +304,14 @@ static void windows_and_domains(void **state)
     refuse_all(&k, rows, COUNT(rows));
     CALL(&k, 200, ALICE, "GET", "/v1/domains/zest", NULL);
     assert_string_equal(kit_text(&k, "status/elsewhere/0/domain"), "west");
-    /* A node's own word counts where no domain has the node. */
+    /* The domain in a node's document counts if no domain has the node. */
     CALL(&k, 200, ADMIN, "PATCH", "/v1/nodes/n1", "{domain: east}");
     CALL(&k, 200, ADMIN, "PATCH", "/v1/nodes/n1", "{domain: null}");
     CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n7, domain: east}");
     CALL(&k, 200, ALICE, "GET", "/v1/domains/east", NULL);
     assert_int_equal(json_array_size(kit_at(&k, "status/nodes")), 2);
     CALL(&k, 204, ADMIN, "DELETE", "/v1/nodes/n7", NULL);
-    /* A node comes and goes as its labels change. */
+    /* A node joins and leaves domains when its labels change. */
     CALL(&k, 200, ADMIN, "PATCH", "/v1/nodes/n2", "{labels: {rack: r3}}");
     CALL(&k, 200, ALICE, "GET", "/v1/domains/zest", NULL);
     assert_string_equal(kit_text(&k, "status/nodes/0"), "n2");
@@ -359,7 +360,8 @@ static void jobs_are_routed(void **state)
          "{rules: [{when: {pods_min: 3}, queue: closed}, {when: {pods_min: 3}, queue: big},"
          " {when: {queue: big, waited: 1m}, queue: late}]}");
     CALL(&k, 409, ADMIN, "DELETE", "/v1/queues/big", NULL);
-    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{replicas: 3, requests: {cpu: 100}}"); /* closed is not for her */
+    /* the queue "closed" is not open to her */
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{replicas: 3, requests: {cpu: 100}}");
     CALL(&k, 201, BOB, "POST", "/v1/jobs", "{replicas: 3}");
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{}");
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{replicas: 3, queue: late}");
@@ -383,7 +385,7 @@ static void jobs_are_routed(void **state)
     kit_done(&k);
 }
 
-/* One that compiles, and fails for some job. */
+/* A formula that compiles, and fails for some jobs. */
 static void a_formula_may_fail_later(void **state)
 {
     struct kit k;
@@ -402,7 +404,7 @@ static void a_formula_may_fail_later(void **state)
     kit_done(&k);
 }
 
-/* What depends on others is told to the cluster again when those change: a queue's order and class, levels. */
+/* A job's order in the cluster is updated when a queue's policy, priority class or level changes. */
 static void the_order_follows(void **state)
 {
     struct kit k;
@@ -455,7 +457,7 @@ static void a_class_goes_first(void **state)
     kit_done(&k);
 }
 
-/* What a queue does not say its parent does, and a change there reaches the jobs below. */
+/* A queue inherits missing values from its parent, and changes of the parent reach the jobs below. */
 static void queues_inherit(void **state)
 {
     struct kit k;
@@ -482,7 +484,7 @@ static void queues_inherit(void **state)
     kit_done(&k);
 }
 
-/* What is borrowed is given back to whom it is guaranteed. */
+/* Borrowed resources are returned to the group with the guarantee. */
 static void guarantees_are_kept(void **state)
 {
     struct kit k;
@@ -505,7 +507,7 @@ static void guarantees_are_kept(void **state)
     kit_done(&k);
 }
 
-/* A limit and a window reach the plan, and a replay decides the same. */
+/* A limit and a window affect the plan, and a replay decides the same. */
 static void plans_follow(void **state)
 {
     struct kit k;

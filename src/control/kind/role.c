@@ -1,11 +1,11 @@
-/* role.c - roles: the built-in ones to be seen, and those that administrators define. */
+/* role.c - roles: the built-in ones, which are read-only, and those that administrators define. */
 #include <errno.h>
 #include <string.h>
 
 #include "control/tenant/user.h"
 #include "wire/doc/api.h"
 
-/* ---- what may be written -------------------------------------------------------------------------------------------- */
+/* ---- write ------------------------------------------------------------------------------------------------------ */
 
 static int built_in(struct call *c, const char *id)
 {
@@ -36,7 +36,7 @@ static bool names(const json_t *doc, const char *role)
     return of && strcmp(of, role) == 0;
 }
 
-/* Who has the role, as the transaction would leave things: a user or a token. */
+/* Returns a user or token with the role, as the transaction would leave things. */
 static const struct change_item *holder(struct change *change, const char *role)
 {
     static const enum kind holders[] = {KIND_USER, KIND_TOKEN};
@@ -81,7 +81,7 @@ const struct crud role_crud = {
     .leaving = role_leaving,
 };
 
-/* ---- verbs ---------------------------------------------------------------------------------------------------------- */
+/* ---- verbs ------------------------------------------------------------------------------------------------------ */
 
 static const struct role *built_in_arg(const struct call *c)
 {

@@ -1,4 +1,4 @@
-/* secret.c - secrets as objects: sealed when they are written, opened for nobody but an agent. */
+/* secret.c - secrets as objects: sealed when they are written, decrypted only for agents. */
 #include "control/kind/secret.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ const char *secret_id(const char *name, const char *owner, struct arena *arena)
     return strchr(name, '.') ? name : arena_fmt(arena, "%s.%s", name, owner ? owner : "");
 }
 
-/* ---- sealing ------------------------------------------------------------------------------------------------------- */
+/* ---- sealing ---------------------------------------------------------------------------------------------------- */
 
 static int key_check(const struct control *c, struct berth_err *err)
 {
@@ -38,7 +38,7 @@ static void wipe(char *text, size_t len)
     free(text);
 }
 
-/* The text to be stored. A new reference. */
+/* Makes the sealed text to be stored. A new reference. */
 static int seal(struct control *c, const char *id, const json_t *data, json_t **ret, struct berth_err *err)
 {
     int rc = key_check(c, err);
@@ -95,9 +95,9 @@ struct secret_fit secret_key_fit(struct control *c)
     return fit;
 }
 
-/* ---- what is written ----------------------------------------------------------------------------------------------- */
+/* ---- write ------------------------------------------------------------------------------------------------------ */
 
-/* Nothing that was found is shown: it may be the secret itself. */
+/* Errors never quote the value, which may be the secret itself. */
 static int data_check(struct call *c, const json_t *data)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
@@ -125,7 +125,7 @@ static int normalise(struct call *c, const struct crud *k, json_t *body)
     const json_t *data = json_object_get(body, "data");
     if (word && kind_find(word) == k->kind)
         (void)json_object_del(body, "kind");
-    (void)json_object_del(body, "keys"); /* the daemon's */
+    (void)json_object_del(body, "keys"); /* set by the daemon only */
     (void)json_object_del(body, "sealed");
     if (c->request->idempotency_key)
         return err_set(&c->err, EINVAL,
@@ -149,7 +149,7 @@ static bool same_data(const struct control *c, const char *id, const json_t *old
     return old && secret_open(c, id, old, &known, NULL) == 0 && json_equal(known, data);
 }
 
-/* What is the same as before stays sealed as it is, so that nothing is written. */
+/* Keeps the sealed text of unchanged data, so that nothing is written. */
 static int data_seal(struct call *c, const char *id, const json_t *old, json_t *doc)
 {
     CLEANUP(json) json_t *data = json_incref(json_object_get(doc, "data"));
@@ -190,7 +190,7 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     return secret_doc_read(doc, &c->arena, &d, &c->err);
 }
 
-/* ---- who names it -------------------------------------------------------------------------------------------------- */
+/* ---- references ------------------------------------------------------------------------------------------------- */
 
 bool secret_named(const json_t *work, const char *owner, const char *id)
 {
@@ -226,7 +226,7 @@ static const char *named_by(struct call *c, const char *id, const char *owner)
         for (size_t i = 0; i < len; i++)
             if (strcmp(list[i]->owner, owner) == 0 && object_names(list[i], id)) {
                 const json_t *now = change_read(&c->change, users[k], list[i]->id);
-                if (now && secret_named(now, owner, id)) /* else this very transaction changes it */
+                if (now && secret_named(now, owner, id)) /* otherwise this transaction removes the reference */
                     return list[i]->id;
             }
     }
@@ -279,7 +279,7 @@ const struct crud secret_crud = {
     .leaving = leaving,
 };
 
-/* ---- for agents ---------------------------------------------------------------------------------------------------- */
+/* ---- for agents ------------------------------------------------------------------------------------------------- */
 
 static bool runs_with(const struct state *s, const struct object *node, const char *id)
 {

@@ -1,4 +1,4 @@
-/* secret_test.c - secrets: written, used and removed, and nowhere to be read. */
+/* secret_test.c - secrets: written, used and deleted, and never readable. */
 #include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
@@ -41,7 +41,7 @@ static int entry_look(void *ctx, const struct store_entry *entry)
     return 0;
 }
 
-/* Neither the store nor its log has the text. */
+/* Checks that neither the store nor its log contains the text. */
 static void store_is_clean(struct kit *k)
 {
     size_t records = 0, entries = 0;
@@ -89,7 +89,7 @@ static void what_is_said_again_writes_nothing(void **state)
     CALL(k, 200, ALICE, "GET", "/v1/secrets/db", NULL);
     int64_t revision = kit_number(k, "revision"), generation = kit_number(k, "generation");
     CALL(k, 200, ALICE, "PUT", "/v1/secrets/db", "{data: {password: " PLAIN ", user: alice}}");
-    CALL(k, 200, ALICE, "PUT", "/v1/secrets/db", "{keys: {password: 3}}"); /* as it was read */
+    CALL(k, 200, ALICE, "PUT", "/v1/secrets/db", "{keys: {password: 3}}"); /* the document as it was read */
     CALL(k, 200, ALICE, "GET", "/v1/secrets/db", NULL);
     assert_int_equal(kit_number(k, "revision"), revision);
     CALL(k, 200, ALICE, "PUT", "/v1/secrets/db", "{data: {password: other}}");
@@ -134,7 +134,7 @@ static void an_agent_is_told_what_it_runs(void **state)
     CALL(k, 201, BOB, "POST", "/v1/secrets", "{name: db, data: {password: of-bob}}");
     CALL(k, 404, N1, "GET", url, NULL);
     CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: web, files: [{path: /p, secret: db, key: password}]}");
-    CALL(k, 404, N1, "GET", url, NULL); /* it has no place yet */
+    CALL(k, 404, N1, "GET", url, NULL); /* not placed yet */
     kit_plan(k);
     CALL(k, 200, N1, "GET", url, NULL);
     assert_string_equal(kit_text(k, "data/password"), PLAIN);
@@ -158,7 +158,7 @@ static void an_agent_is_told_what_it_runs(void **state)
     CALL(k, 200, N1, "GET", url, NULL);
     CALL(k, 200, ALICE, "POST", "/v1/apps/web/stop", NULL);
     kit_plan(k);
-    CALL(k, 404, N1, "GET", url, NULL); /* it is stopping */
+    CALL(k, 404, N1, "GET", url, NULL); /* stopping */
     store_is_clean(k);
 }
 
@@ -185,7 +185,7 @@ static void another_key_opens_nothing(void **state)
     assert_string_equal(kit_text(k, "data/password"), "again");
 }
 
-/* The seal names its secret: another's cannot be put in its place by whoever writes to the store. */
+/* The sealed text contains its secret's ID: a writer of the store cannot replace it by another secret's. */
 static void a_seal_is_of_one_secret(void **state)
 {
     struct kit *k = *state;

@@ -1,4 +1,4 @@
-/* volume_test.c - volumes: what they are, who may give folders of a node, and where data is found again. */
+/* volume_test.c - volumes: types, who may use folders of a node, and the node that keeps the data. */
 #include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
@@ -122,7 +122,7 @@ static void data_is_found_again(void **state)
         assert_true(first[0]);
         assert_string_equal(node_of(k, id), rows[i].pinned ? first : "");
     }
-    /* One journal record has both the instance and the volume. */
+    /* One journal record contains both the instance and the volume. */
     CALL(k, 200, ADMIN, "GET", "/v1/audit?all=true", NULL);
     const json_t *items = kit_at(k, "items");
     bool together = false;
@@ -132,7 +132,7 @@ static void data_is_found_again(void **state)
         free(text);
     }
     assert_true(together);
-    /* Its place is kept by one who writes it anew, and the app comes back there, however full others are. */
+    /* Replacing the document keeps the volume's node, and a new app is placed there, however full other nodes are. */
     CLEANUP(mem) char *at = mem_strdup(node_of(k, "vol-0"));
     CALL(k, 200, ALICE, "PUT", "/v1/volumes/vol-0", "{display: pictures}");
     assert_string_equal(node_of(k, "vol-0"), at);

@@ -1,4 +1,4 @@
-/* window.c - windows: nodes kept for somebody, or for maintenance, for a while. */
+/* window.c - windows: nodes reserved for some users, or for maintenance, for a time. */
 #include <errno.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool is_over(const struct call *c, const json_t *doc)
     return over;
 }
 
-/* A plan takes WINDOWS_MAX and no more. Those of the same transaction count, too. */
+/* A plan uses at most WINDOWS_MAX windows. Windows of the same transaction count, too. */
 static int room_check(struct call *c, const char *id)
 {
     size_t len, others = 0;

@@ -1,4 +1,4 @@
-/* work.c - apps, jobs and vms as objects: who they belong to, what they are called, what stays when they change. */
+/* work.c - apps, jobs and VMs as objects: owners, names, and members that are kept when they change. */
 #include "control/kind/work.h"
 
 #include <assert.h>
@@ -28,7 +28,7 @@ int work_refuse_system(struct call *c, const char *id, const json_t *doc)
     return err_set(&c->err, EACCES, "%s is a service of the system; see /v1/system/services", id);
 }
 
-/* ---- what clients may write in another form ---------------------------------------------------------------------- */
+/* ---- alternative forms in requests ------------------------------------------------------------------------------ */
 
 static int normalise(struct call *c, const struct crud *k, json_t *body)
 {
@@ -51,9 +51,9 @@ static int normalise(struct call *c, const struct crud *k, json_t *body)
     return 0;
 }
 
-/* ---- names and owners -------------------------------------------------------------------------------------------- */
+/* ---- names and owners ------------------------------------------------------------------------------------------- */
 
-/* Whose it will be: as the body says, else the caller's. Folded, into the body. */
+/* Gets the owner: the body's, else the caller. Writes it in lower case to the body. */
 static int owner_of(struct call *c, json_t *doc, const char **ret_owner)
 {
     char folded[ID_MAX + 1];
@@ -75,8 +75,8 @@ static int owner_of(struct call *c, json_t *doc, const char **ret_owner)
     return 0;
 }
 
-/* Jobs have numbers; whatever name they are given is for people. */
-/* A dry run takes no number: the one that would be given, also to the second job of a transaction. */
+/* A job's ID is a number; its name is only for display. */
+/* Returns the number that would be given, also to the second job of a transaction. A dry run takes no number. */
 static uint64_t probable_number(struct call *c, enum kind kind)
 {
     const json_t *counter = change_read(&c->change, KIND_COUNTER, kinds[kind].plural);
@@ -89,7 +89,7 @@ static int identify_job(struct call *c, const struct crud *k, const char *arg, j
 {
     char buf[24];
     const char *owner;
-    (void)arg; /* a number that is not there cannot be asked for */
+    (void)arg; /* a client cannot choose a number */
     if (json_object_get(doc, "id"))
         return err_set(&c->err, EINVAL, "id: is given out by the daemon; leave it out");
     int rc = owner_of(c, doc, &owner);
@@ -102,7 +102,7 @@ static int identify_job(struct call *c, const struct crud *k, const char *arg, j
     return 0;
 }
 
-/* NAME.OWNER of a path or of the body's `id` stands for the name and, if it has one, the owner. */
+/* Gets the name. NAME.OWNER in the path or in the body's `id` stands for the name and, if present, the owner. */
 static int name_of(struct call *c, const char *arg, json_t *doc, const char **ret_name)
 {
     const char *id = arg ? arg : member(doc, "id"), *name = member(doc, "name");
@@ -111,7 +111,8 @@ static int name_of(struct call *c, const char *arg, json_t *doc, const char **re
     char shown[QUOTE_MAX];
     if (!head && !name)
         return err_set(&c->err, EINVAL, "name: missing");
-    if (name && strchr(name, '.')) /* else it would be said not to be that of an id that looks the same */
+    /* otherwise a later error would call the name different from an ID that looks the same */
+    if (name && strchr(name, '.'))
         return err_set(&c->err, EINVAL, "name: %s may have only letters, digits and '-'", quote(name, shown));
     if (head && name && strcasecmp(head, name) != 0)
         return err_set(&c->err, EINVAL, "name: %.80s is not that of %.80s", name, id);
@@ -143,7 +144,7 @@ int owned_identify(struct call *c, const struct crud *k, const char *arg, json_t
     return 0;
 }
 
-/* Reading the user guards it: who is being deleted gets nothing new. */
+/* Reading the user guards it: a user that is being deleted gets nothing new. */
 int owned_belongs(struct call *c, const struct crud *k, const char *id, const json_t *doc, const char **ret_owner,
                   const char **ret_group)
 {
@@ -155,7 +156,7 @@ int owned_belongs(struct call *c, const struct crud *k, const char *id, const js
     return 0;
 }
 
-/* ---- before it is written ---------------------------------------------------------------------------------------- */
+/* ---- before the write ------------------------------------------------------------------------------------------- */
 
 int owned_same(struct call *c, const char *key, const json_t *old, json_t *doc)
 {
@@ -181,11 +182,11 @@ int owned_join_group(struct call *c, json_t *doc)
     return 0;
 }
 
-/* An app or vm that listens has a block of ports as long as it listens. */
+/* An app or VM with endpoints has a block of ports as long as it has endpoints. */
 static int take_ports(struct call *c, json_t *doc)
 {
     int32_t index = 0;
-    const json_t *endpoints = json_object_get(doc, "endpoints"); /* one alone may stand without brackets */
+    const json_t *endpoints = json_object_get(doc, "endpoints"); /* a single endpoint needs no brackets */
     if (!endpoints || (json_is_array(endpoints) && json_array_size(endpoints) == 0)) {
         (void)json_object_del(doc, "index");
         return 0;
@@ -198,7 +199,7 @@ static int take_ports(struct call *c, json_t *doc)
     return rc;
 }
 
-/* So that `spread: zone` means its own pods, and nobody else's of that name. */
+/* Labels the pods, so that `spread: zone` refers to the workload's own pods only. */
 static void name_pods(const char *id, json_t *doc)
 {
     if (!json_object_get(doc, "labels"))
@@ -245,7 +246,7 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
         return rc;
     if (!next || !json_equal(json_object_get(old, "generation"), json_object_get(next, "generation"))) {
         work_keep_spec(c, id, old);
-        if (k->kind != KIND_JOB) /* failures of a job are counted to its end */
+        if (k->kind != KIND_JOB) /* failures of a job are counted until its end */
             work_forgive(c, id);
     }
     if (!next && k->kind == KIND_JOB)
@@ -255,7 +256,7 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     return rc;
 }
 
-/* ---- as it is shown ---------------------------------------------------------------------------------------------- */
+/* ---- display ---------------------------------------------------------------------------------------------------- */
 
 static void show(const struct call *c, const struct object *o, json_t *doc)
 {

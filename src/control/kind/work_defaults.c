@@ -1,8 +1,8 @@
-/* work_defaults.c - requests and a memory limit for work that says nothing of them.
+/* work_defaults.c - default requests and a default memory limit for workloads that have none.
  *
- * They are written into the document when the work is made, so that its owner sees them, quotas count them, plans and
- * replays need no setting, and work that was stored before stays as it is. What is said stays: amounts, weights, and limits
- * that follow use.
+ * Defaults are written into the document when the workload is created. So the owner sees them, quotas count them, plans
+ * and replays need no setting, and workloads that were stored before stay as they are. Given values are kept: amounts,
+ * weights, and limits that follow use.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct default_request {
     int64_t amount;
 };
 
-/* "cpu=50m,memory=256Mi" */
+/* Parses "cpu=50m,memory=256Mi". */
 static int defaults_read(const char *text, struct arena *arena, struct default_request *ret, size_t *ret_len,
                          struct berth_err *err)
 {
@@ -48,13 +48,13 @@ int work_defaults_check(const char *text, struct arena *arena, struct berth_err 
     return defaults_read(text, arena, requests, &len, err);
 }
 
-/* A member of an object in the document; NULL: none, or no object. */
+/* Returns a member of an object in the document; NULL: none, or not an object. */
 static json_t *said(const json_t *doc, const char *key, const char *resource)
 {
     return json_object_get(json_object_get(doc, key), resource);
 }
 
-/* Is an amount of more than 0 requested? What cannot be read is said, and refused later. */
+/* Returns whether an amount above 0 is requested. An unreadable amount counts as requested and is rejected later. */
 static bool is_requested(const json_t *doc, const char *resource)
 {
     int64_t amount;
@@ -70,7 +70,7 @@ static void put(json_t *doc, const char *key, const char *resource, json_t *valu
     (void)json_object_set_new(object, resource, value);
 }
 
-/* The default, or a limit that is below it. */
+/* Returns the default, or a limit that is below the default. */
 static json_t *request_of(const json_t *doc, const struct default_request *r)
 {
     int64_t limit;
@@ -80,7 +80,7 @@ static json_t *request_of(const json_t *doc, const struct default_request *r)
     return less ? json_copy(value) : json_string(r->text);
 }
 
-/* Work that was stored without one keeps none. */
+/* A stored workload without a request keeps none. */
 static void requests_fill(struct call *c, const json_t *old, json_t *doc)
 {
     struct default_request requests[DEFAULTS_MAX];
@@ -89,7 +89,7 @@ static void requests_fill(struct call *c, const json_t *old, json_t *doc)
     const char *text = system_setting_text(c->state, SETTING_DEFAULT_REQUESTS, &c->arena);
     if ((given && !json_is_object(given)) || defaults_read(text, &c->arena, requests, &len, NULL) < 0)
         return;
-    bool machine = json_object_get(doc, "vm") != NULL; /* which says how much memory its guest has, or is refused */
+    bool machine = json_object_get(doc, "vm") != NULL; /* a VM states its guest's memory itself, or is rejected */
     for (size_t i = 0; i < len; i++) {
         const char *resource = requests[i].resource;
         if (is_requested(doc, resource) || (old && !is_requested(old, resource)) ||
@@ -105,7 +105,8 @@ static bool same_memory(const json_t *a, const json_t *b)
     return a && b && quantity_parse("memory", a, &x, NULL) == 0 && quantity_parse("memory", b, &y, NULL) == 0 && x == y;
 }
 
-/* A limit of memory that is as large as the request follows the request, unless another limit is said. */
+/* Sets the memory limit to the request. A limit that equalled the request follows a changed request, unless another
+ * limit is given. */
 static void limit_fill(struct call *c, const json_t *old, json_t *doc)
 {
     json_t *request = said(doc, "requests", "memory"), *limit = said(doc, "limits", "memory");

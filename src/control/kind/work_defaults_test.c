@@ -1,4 +1,4 @@
-/* work_defaults_test.c - requests and a limit of memory for work that says nothing of them. */
+/* work_defaults_test.c - default requests and a default memory limit. */
 #include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
@@ -20,7 +20,7 @@ static int world_close(void **state)
     return 0;
 }
 
-/* What of the stored document is about resources, as one text. */
+/* Checks requests and limits of the stored document. */
 static void shows(struct kit *k, const char *url, const char *requests, const char *limits)
 {
     static const char *const keys[] = {"requests", "limits"};
@@ -55,19 +55,19 @@ static void what_is_not_said_is_filled_in(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         CALL(k, 201, ALICE, "PUT", "/v1/apps/a", rows[i].body);
         shows(k, "/v1/apps/a", rows[i].requests, rows[i].limits);
-        CALL(k, 200, ALICE, "PUT", "/v1/apps/a", rows[i].body); /* the same once more is no change */
+        CALL(k, 200, ALICE, "PUT", "/v1/apps/a", rows[i].body); /* the same document again is no change */
         CALL(k, 200, ALICE, "GET", "/v1/apps/a", NULL);
         assert_int_equal(kit_number(k, "generation"), 1);
         CALL(k, 204, ALICE, "DELETE", "/v1/apps/a", NULL);
     }
     CALL(k, 201, ALICE, "POST", "/v1/jobs", "{array: 0-3}");
     shows(k, "/v1/jobs/1", USUAL, "{\"memory\":\"256Mi\"}");
-    CALL(k, 400, ALICE, "PUT", "/v1/vms/v", "{image: 'https://x/y', vm: {}}"); /* a guest's memory is never guessed */
+    CALL(k, 400, ALICE, "PUT", "/v1/vms/v", "{image: 'https://x/y', vm: {}}"); /* a guest's memory has no default */
     CALL(k, 400, ALICE, "PUT", "/v1/apps/a", "{requests: 5}");
     CALL(k, 400, ALICE, "PUT", "/v1/apps/a", "{limits: 5}");
 }
 
-/* Nodes take what is requested, and no more: work without a word does not pile up on one. */
+/* Nodes accept pods up to their default requests, so workloads without requests do not pile up on one node. */
 static void nodes_fill_up_by_defaults(void **state)
 {
     struct kit *k = *state;
@@ -90,7 +90,7 @@ static void the_limit_follows_its_request(void **state)
     shows(k, "/v1/apps/a", "{\"cpu\":1,\"memory\":\"1Gi\"}", "{\"memory\":\"1Gi\"}");
 }
 
-/* What was stored before stays as it was when it is written again, so that nothing of it starts anew. */
+/* A workload stored without defaults stays as it is when it is written again, so none of its pods restart. */
 static void what_was_stored_without_stays_so(void **state)
 {
     struct kit *k = *state;

@@ -1,4 +1,4 @@
-/* work_rules.c - is a workload's document right? What passes here the state must be able to hold. */
+/* work_rules.c - checks workload documents. The state must be able to hold every document that passes. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -18,14 +18,14 @@
 #include "wire/text/quantity.h"
 #include "wire/text/words.h"
 
-/* A virtual machine, and not only called one. */
+/* Returns whether the document describes a virtual machine, whatever its kind. */
 static bool is_machine(const json_t *doc)
 {
     const char *runtime = json_string_value(json_object_get(doc, "runtime"));
     return json_is_object(json_object_get(doc, "vm")) || (runtime && strcmp(runtime, "vm") == 0);
 }
 
-/* Keys that are of one kind only. */
+/* Rejects keys that belong to another kind. */
 static int kind_keys(struct call *c, enum kind kind, const json_t *doc)
 {
     static const struct {
@@ -49,7 +49,7 @@ static int kind_keys(struct call *c, enum kind kind, const json_t *doc)
     return kind == KIND_JOB ? 0 : job_refuse_keys(c, doc);
 }
 
-/* A volume that the caller cannot see is not there. Reading it guards against its removal. */
+/* A volume that the caller may not see is reported as missing. Reading the volume guards against its deletion. */
 static int volumes_check(struct call *c, const struct berth_shape *shape)
 {
     for (size_t i = 0; i < shape->volumes_len; i++) {
@@ -65,8 +65,8 @@ static int volumes_check(struct call *c, const struct berth_shape *shape)
     return 0;
 }
 
-/* What lets a workload see the node itself. Who may change the workload may use what it has been given of this; to give
- * it takes the permission over nodes. */
+/* Returns the parts that give a workload access to the node itself. Users that may change the workload may use what it
+ * already has of these; adding some needs the permission over nodes. */
 static json_t *of_the_node(const json_t *doc)
 {
     static const char *const vm_files[] = {"kernel", "initrd"};
@@ -125,8 +125,8 @@ static bool member_same(const json_t *old, const json_t *doc, const char *key, c
     return was ? is && json_equal((json_t *)was, (json_t *)is) : !is;
 }
 
-/* Nobody can be given another's huge pages, so a limit of them is the request, as in Kubernetes. A document of an
- * earlier version may say another limit and keep it; agents enforce the request. */
+/* Huge pages cannot be overcommitted, so their limit must equal the request, as in Kubernetes. A document of an earlier
+ * version may have another limit and keep it; agents enforce the request. */
 static int pages_check(struct call *c, const json_t *old, const json_t *doc, const struct berth_shape *shape)
 {
     for (size_t i = 0; i < shape->limits_len; i++) {
@@ -160,7 +160,7 @@ static int core_check(struct call *c, enum kind kind, const char *id, const stru
     const struct object draft = {.kind = kind, .id = id, .owner = "", .group = ""};
     w.id = id;
     w.kind = kind == KIND_APP ? BERTH_SERVICE : kind == KIND_JOB ? BERTH_JOB : BERTH_VM;
-    w.shape.volumes_len = 0; /* one that this transaction creates is not in the cluster yet */
+    w.shape.volumes_len = 0; /* a volume that this transaction creates is not in the cluster yet */
     project_claim(c->state, &draft, d, &c->arena, &w);
     int rc = describe_workload(state_cluster(c->state), &w, &c->err);
     if (rc == 0)
@@ -180,7 +180,7 @@ static int settings_of(struct call *c, const struct work_doc *d)
     return rc < 0 ? err_prefix(&c->err, "settings") : 0;
 }
 
-/* Of a model that a node has, if only in another spelling? */
+/* Returns whether a node has GPUs of this model; ignores case. */
 static bool model_known(const struct berth_cluster *cluster, const char *model)
 {
     const char *known;
@@ -190,7 +190,7 @@ static bool model_known(const struct berth_cluster *cluster, const char *model)
     return false;
 }
 
-/* "H200 or B200" */
+/* Returns, for example, "H200 or B200". */
 static const char *models_text(struct call *c, const char *const *models, size_t len)
 {
     const char *text = "";
@@ -199,7 +199,8 @@ static const char *models_text(struct call *c, const char *const *models, size_t
     return text;
 }
 
-/* What names only GPU models that no node has is taken on, for such a node may come, but does not start until then. */
+/* Warns about a workload that names only GPU models that no node has: it is accepted, because such a node may be added,
+ * but does not start until then. */
 static void models_warn(struct call *c, const struct berth_gpu_need *gpu)
 {
     enum { TOLD_MAX = 8 };

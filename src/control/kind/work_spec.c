@@ -1,4 +1,4 @@
-/* work_spec.c - generations of workloads that instances were placed from, kept while they are needed. */
+/* work_spec.c - earlier generations of workloads from which instances were placed, kept while they are needed. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static void count_one(void *ctx, const struct berth_instance_seen *instance)
 void work_keep_spec(struct call *c, const char *id, const json_t *doc)
 {
     size_t instances = 0;
-    /* The cluster also knows those that a plan wants and no commit has confirmed yet. */
+    /* The cluster also has assumed instances that no commit has confirmed yet. */
     berth_instances(state_cluster(c->state), id, count_one, &instances);
     if (instances == 0)
         return;
@@ -24,7 +24,7 @@ void work_keep_spec(struct call *c, const char *id, const json_t *doc)
                json_deep_copy(doc));
 }
 
-/* The generation of a spec's id; 0: it is of another workload. */
+/* Returns the generation in a spec's ID; 0: the spec belongs to another workload. */
 static uint64_t spec_generation(const char *spec, const char *id, size_t id_len)
 {
     int64_t generation;
@@ -50,7 +50,7 @@ uint64_t work_first_generation(struct call *c, const char *id)
         uint64_t generation = spec_generation(specs[low]->id, id, id_len);
         last = generation > last ? generation : last;
     }
-    for (size_t i = 0; i < c->change.items.len; i++) { /* deleted by an earlier part of the same transaction */
+    for (size_t i = 0; i < c->change.items.len; i++) { /* specs that an earlier part of this transaction deletes */
         const struct change_item *item = &c->change.items.at[i];
         uint64_t generation = item->kind == KIND_SPEC ? spec_generation(item->id, id, id_len) : 0;
         last = generation > last ? generation : last;

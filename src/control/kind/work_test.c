@@ -1,4 +1,4 @@
-/* work_test.c - apps, jobs and vms through the API. */
+/* work_test.c - apps, jobs and VMs through the API. */
 #include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
@@ -67,7 +67,7 @@ static void apps_are_called_by_name_and_owner(void **state)
     static const struct {
         const char *who, *method, *url, *body;
         int status;
-        const char *words; /* of the answer */
+        const char *words; /* part of the answer */
     } rows[] = {
         {ALICE, "POST",   "/v1/apps",             "{name: Web}",                    201, "\"id\":\"web.alice\""          },
         {ALICE, "POST",   "/v1/apps",             "{name: web}",                    409, "web.alice is there already"    },
@@ -309,7 +309,7 @@ static size_t page_text_bytes(struct kit *k)
     return json_dumpb(k->body, NULL, 0, JSON_COMPACT);
 }
 
-/* Jobs of 100 KB each, of which the limit would allow all on one page. */
+/* Jobs of 100 KB each; the limit alone would allow all of them on one page. */
 static void list_pages_are_bounded_in_bytes(void **state)
 {
     enum { JOBS = 40, VALUES = 32, VALUE_BYTES = 3000, PAGE_MAX = 1200000 };
@@ -339,7 +339,7 @@ static void list_pages_are_bounded_in_bytes(void **state)
     }
     assert_int_equal(seen, JOBS);
     assert_in_range(pages, 4, 6);
-    CALL(k, 200, ALICE, "GET", "/v1/jobs?order=desc", NULL); /* downwards too */
+    CALL(k, 200, ALICE, "GET", "/v1/jobs?order=desc", NULL); /* descending order, too */
     assert_true(page_text_bytes(k) < PAGE_MAX);
     const json_t *items = kit_at(k, "items");
     json_int_t last = json_integer_value(json_object_get(json_array_get(items, json_array_size(items) - 1), "id"));
@@ -477,7 +477,7 @@ static void generations_with_instances_are_kept(void **state)
     assert_null(state_find(control_state(k->control), KIND_SPEC, "web.alice/3"));
     CALL(k, 204, ALICE, "DELETE", "/v1/apps/web", NULL);
     assert_non_null(state_find(control_state(k->control), KIND_SPEC, "web.alice/3"));
-    /* One of the same name begins above what is left of the first. */
+    /* A new workload of that name starts above the remaining generations of the first. */
     CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: web}");
     CALL(k, 200, ALICE, "GET", "/v1/apps/web", NULL);
     assert_int_equal(kit_number(k, "generation"), 4);

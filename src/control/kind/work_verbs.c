@@ -1,4 +1,4 @@
-/* work_verbs.c - what is done to apps, jobs and vms that are there: start, stop, restart, scale, settings. */
+/* work_verbs.c - verbs on existing apps, jobs and VMs: start, stop, restart, scale, settings. */
 #include <errno.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ int work_edit(struct call *c, const struct crud *k, const char *verb, crud_edit_
     return crud_answer(c, k->kind, id, false);
 }
 
-/* A flag is there or it is not. */
+/* A flag is either true or absent. */
 static void flag_set(json_t *doc, const char *key, bool value)
 {
     if (value)
@@ -96,7 +96,7 @@ int work_scale(struct call *c, const char *id, json_t *doc, const void *arg)
     return rc;
 }
 
-/* ---- settings and install configuration -------------------------------------------------------------------------- */
+/* ---- settings and install configuration ------------------------------------------------------------------------- */
 
 int work_put_map(struct call *c, const char *id, json_t *doc, const void *arg)
 {

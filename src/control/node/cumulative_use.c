@@ -9,7 +9,7 @@
 #include "wire/text/moment.h"
 #include "wire/text/quantity.h"
 
-/* False: no object says that it is cumulative. */
+/* Returns whether an object declares the resource cumulative. */
 static bool cumulative(const struct state *s, const char *resource, int64_t *ret_period_ns)
 {
     struct doc_meta meta;
@@ -39,7 +39,7 @@ static int64_t amount_in(const char *resource, const json_t *value)
     return quantity_parse(resource, value, &amount, NULL) == 0 && amount > 0 ? amount : 0;
 }
 
-/* What was used meanwhile; one that counts from zero again has used all it says. */
+/* Returns what was used between two reports. A counter that has gone down was reset: its whole value counts. */
 static int64_t more(const char *resource, const json_t *was, const json_t *now)
 {
     int64_t before = amount_in(resource, json_object_get(json_object_get(was, resource), "used"));
@@ -47,14 +47,14 @@ static int64_t more(const char *resource, const json_t *was, const json_t *now)
     return after >= before ? after - before : after;
 }
 
-/* When consumption of it began to count. False: nobody has said so. */
+/* Gets when the resource's present period began. Returns false if nothing records that. */
 static bool begun(const json_t *node, const char *resource, int64_t *ret_ns)
 {
     const json_t *own = json_object_get(json_object_get(node, "consumed_begun"), resource);
     return timestamp_parse(own ? own : json_object_get(node, "consumed_since"), ret_ns, NULL) == 0;
 }
 
-/* It counts from now on: as the beginning of all, if there is none yet, or as one of its own. */
+/* Starts a period now: as the common start of all resources if there is none yet, else as the resource's own. */
 static void begin(json_t *node, const char *resource, int64_t now_ns)
 {
     char text[TIMESTAMP_MAX];
@@ -68,8 +68,8 @@ static void begin(json_t *node, const char *resource, int64_t now_ns)
     (void)json_object_set_new(own, resource, now);
 }
 
-/* What has had its period goes, and another one begins; each resource has its own. One that begins in the future is of a clock that was
- * set back since: it goes on from now. */
+/* Drops the consumption of a period that is over and starts the next one; each resource has its own period. If the
+ * start is in the future because the clock was set back, the period starts now. */
 static void period_end(const struct state *s, json_t *node, const char *resource, int64_t now_ns)
 {
     json_t *consumed = json_object_get(node, "consumed");

@@ -1,9 +1,9 @@
-/* cumulative_use.h - what instances use up of cumulative resources, added up on their node.
+/* cumulative_use.h - consumption of cumulative resources by instances, summed per node.
  *
- * An agent tells how much an instance has used since it began; what that is more than before was consumed meanwhile. The node's document
- * has `consumed` and since when, by which the planner goes until the resource's period ends; then it counts from zero again, each resource
- * on its own (`consumed_begun`). A resource
- * is cumulative if an object of that name says so, and is counted on nodes that have some of it to give.
+ * An agent reports how much an instance has used since its start; the increase since the last report was consumed
+ * meanwhile. The node's document has the sum in `consumed`, and since when it counts. The planner uses these until the
+ * resource's period ends; then the sum starts from zero again, for each resource on its own (`consumed_begun`). A
+ * resource is cumulative if an object of that name says so. It is counted on nodes that offer some of it.
  */
 #pragma once
 
@@ -11,7 +11,8 @@
 
 #include "control/api/request.h"
 
-/* The document of an instance as it was and as it will be written; the node's is changed with it. */
+/* Adds the consumption between two versions of an instance's document, before (`was`) and after (`now`), to the node's
+ * document. */
 void consume_note(struct call *c, const char *node, const json_t *was, const json_t *now);
-/* After how long consumption of it counts from zero again; 0: never, or it is not cumulative. */
+/* Returns the period after which consumption counts from zero again; 0: never, or the resource is not cumulative. */
 int64_t consume_period_ns(const struct state *s, const char *resource);

@@ -1,4 +1,4 @@
-/* cumulative_use_test.c - what was used up, added up on nodes, until its period ends. */
+/* cumulative_use_test.c - consumption of cumulative resources, summed per node until the period ends. */
 #include "control/api/kit_test.h"
 #include "control/watch/derived.h"
 
@@ -53,11 +53,11 @@ static void what_is_used_is_added_up(void **state)
     consumed_is(k, "1G", "");
     use(k, 3, "{id: 1, state: running, usage: {traffic: 3G}}, {id: 2, state: running, usage: {traffic: 2G}}");
     consumed_is(k, "5G", "");
-    use(k, 4, "{id: 1, state: running, usage: {traffic: 3001M}}"); /* hardly more: later */
+    use(k, 4, "{id: 1, state: running, usage: {traffic: 3001M}}"); /* hardly more: recorded later */
     consumed_is(k, "5G", "");
-    use(k, 5, "{id: 1, state: running, usage: {traffic: 1G}}"); /* it counts anew */
+    use(k, 5, "{id: 1, state: running, usage: {traffic: 1G}}"); /* the counter was reset */
     consumed_is(k, "6G", "");
-    use(k, 6, "{id: 2, state: failed, error: x, usage: {traffic: 4G}}"); /* the last word of one that ends */
+    use(k, 6, "{id: 2, state: failed, error: x, usage: {traffic: 4G}}"); /* last report of an ended instance */
     consumed_is(k, "8G", "");
     kit_restart(k);
     use(k, 7, "{id: 1, state: running, usage: {traffic: 2G, charge: 3}}");
@@ -74,23 +74,24 @@ static void a_period_ends(void **state)
     consumed_is(k, "16G", "3");
     k->now_ns += 2 * DAY_NS;
     use(k, 3, "{id: 1, state: running, usage: {traffic: 20G}}");
-    consumed_is(k, "4G", "3"); /* that which has the longer one is not forgotten */
+    consumed_is(k, "4G", "3"); /* the resource with the longer period keeps its sum */
     k->now_ns += 29 * DAY_NS;
     use(k, 4, "{id: 1, state: running, usage: {traffic: 30G}}");
     consumed_is(k, "14G", "3");
-    k->now_ns += 31 * DAY_NS; /* 91 days: the longer one has ended, too, although the shorter began anew meanwhile */
+    /* 91 days: the longer period has ended, too, although the shorter one began again meanwhile */
+    k->now_ns += 31 * DAY_NS;
     use(k, 5, "{id: 1, state: running, usage: {traffic: 40G, charge: 5}}");
     consumed_is(k, "10G", "2");
 }
 
-/* What was used stays used, and the period ends as long after that as it is. */
+/* Consumption is kept, and a full period follows. */
 static void a_clock_is_set_back(void **state)
 {
     struct kit *k = *state;
     k->now_ns += 400 * DAY_NS;
     use(k, 1, "{id: 1, state: running, usage: {traffic: 8G}}");
     k->now_ns -= 300 * DAY_NS;
-    kit_restart(k); /* while it runs its time never goes back */
+    kit_restart(k); /* while the daemon runs its time never goes back */
     use(k, 2, "{id: 1, state: running, usage: {traffic: 16G}}");
     consumed_is(k, "16G", "");
     k->now_ns += 29 * DAY_NS;

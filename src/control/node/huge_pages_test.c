@@ -1,5 +1,6 @@
-/* huge_pages_test.c - a limit of huge pages is the request: other limits are refused, and stored ones do not reach
- * agents. */
+/* huge_pages_test.c - a limit of huge pages equals the request: other limits are rejected, and stored ones do not reach
+ * agents.
+ */
 #include "control/job/job_kit_test.h"
 #include "control/watch/derived.h"
 
@@ -14,7 +15,7 @@ static void equal_limits_are_taken(void **state)
     SAYS(&j->k, "a limit of huge pages must equal the request, which is 2Mi; leave the limit out");
 }
 
-/* Stored by an earlier version, which let an instance take more pages than were booked for it. */
+/* Stored by an earlier version, which let an instance use more pages than were booked for it. */
 static void of_stored_work_the_request_is_enforced(void **state)
 {
     struct job_kit *j = *state;
@@ -32,7 +33,7 @@ static void of_stored_work_the_request_is_enforced(void **state)
     assert_string_equal(json_string_value(json_object_get(requests, "hugepages-2Mi")), "2Mi");
     assert_non_null(json_object_get(limits, "cpu"));
     assert_null(json_object_get(limits, "hugepages-2Mi"));
-    /* The rest of it can be changed; these amounts only so that they are equal. */
+    /* Other members can be changed; these amounts only to equal ones. */
     CALL(k, 200, ALICE, "PATCH", "/v1/apps/old", "{display: Old, limits: {cpu: 3}}");
     CALL(k, 400, ALICE, "PATCH", "/v1/apps/old", "{limits: {hugepages-2Mi: 30Mi}}");
     CALL(k, 400, ALICE, "PATCH", "/v1/apps/old", "{requests: {hugepages-2Mi: 4Mi}}");

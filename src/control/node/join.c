@@ -18,7 +18,7 @@ enum { ADDRESSES_BYTES_MAX = 1024 };
 #define SECOND_NS INT64_C(1000000000)
 #define HOUR_NS (3600 * SECOND_NS)
 
-/* -ENOSPC: this daemon takes no agents. */
+/* Returns -ENOSPC if this daemon accepts no agents. */
 static int agents_ready(struct call *c)
 {
     if (c->control->agents.sign)
@@ -26,7 +26,7 @@ static int agents_ready(struct call *c)
     return err_set(&c->err, ENOSPC, "this berthd takes no agents; start it with --agents ADDRESS:PORT");
 }
 
-/* ---- addresses --------------------------------------------------------------------------------------------------- */
+/* ---- addresses -------------------------------------------------------------------------------------------------- */
 
 int agent_addresses_check(const char *text, struct berth_err *err)
 {
@@ -56,9 +56,9 @@ static json_t *address_list(const char *text)
     return list;
 }
 
-/* ---- inviting ---------------------------------------------------------------------------------------------------- */
+/* ---- invitations ------------------------------------------------------------------------------------------------ */
 
-/* How long the invitation holds: the body's `expires`, else as the settings say. */
+/* Gets the end of the invitation: the body's `expires`, else as the settings say. */
 static int invitation_end(struct call *c, int64_t *ret_ns)
 {
     const json_t *given = json_object_get(c->body, "expires");
@@ -75,8 +75,8 @@ static int invitation_end(struct call *c, int64_t *ret_ns)
     return 0;
 }
 
-/* A name that differs from a node's in case only may be meant for another machine, whose invitation would end that of
- * the node. The name that the node was made with is no other. */
+/* Rejects a name that differs from an existing node's in case only: it may be meant for another machine, whose
+ * invitation would end that of the node. The name with which the node was created is accepted. */
 static int called_check(struct call *c, const char *id)
 {
     char shown[QUOTE_MAX];
@@ -88,7 +88,7 @@ static int called_check(struct call *c, const char *id)
                    quote(c->args[0], shown));
 }
 
-/* A node that is not there is made from the rest of the body, and waits; of one that is there nothing changes. */
+/* Creates a missing node from the rest of the body, in state joining. An existing node is not changed. */
 static int node_ensure(struct call *c, const char **ret_id, bool *ret_new)
 {
     CLEANUP(json) json_t *doc = json_copy((json_t *)c->body);
@@ -112,7 +112,7 @@ static int node_ensure(struct call *c, const char **ret_id, bool *ret_new)
     return crud_put(c, &node_crud, c->args[0], doc, CRUD_CREATE, ret_id, ret_new);
 }
 
-/* Earlier invitations of the node end: whoever has the last one joins. */
+/* Revokes earlier invitations of the node: only the last one is valid. */
 static void revoke_invitations(struct call *c, const char *node)
 {
     size_t len;
@@ -126,8 +126,8 @@ static json_t *invitation_answer(struct call *c, const char *id, const char *tok
 {
     char until[TIMESTAMP_MAX];
     const char *where = addresses(c);
-    const char *quoted = strchr(where, '[') ? "'" : ""; /* to a shell the other signs are letters */
-    /* A shell runs echo itself: the token is in no list of processes. */
+    const char *quoted = strchr(where, '[') ? "'" : ""; /* the shell does not interpret the other characters */
+    /* echo is a builtin of the shell: the token appears in no process list. */
     const char *command = arena_fmt(&c->arena, "echo %s | berth-agent join --control %s%s%s --pin %s --token-file -",
                                     token, quoted, where, quoted, c->control->agents.pin);
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s}", "node", id, "token", token, "expires",
@@ -169,9 +169,9 @@ int node_invite(struct call *c)
     return 0;
 }
 
-/* ---- certificates ------------------------------------------------------------------------------------------------ */
+/* ---- certificates ----------------------------------------------------------------------------------------------- */
 
-/* A certificate for the key of a request, as a new reference. */
+/* Signs the key of a certificate request. *ret is a new reference. */
 static int certify(struct call *c, const char *node, uint64_t joined, const json_t *request, json_t **ret)
 {
     CLEANUP(mem) char *cert = NULL;
@@ -181,7 +181,7 @@ static int certify(struct call *c, const char *node, uint64_t joined, const json
         return err_set(&c->err, EINVAL, "request: expected a certificate request in PEM");
     int64_t life_ns = system_setting_number(c->state, SETTING_CERTIFICATE_LIFE_S) * SECOND_NS;
     const int64_t long_ago_ns =
-        3650 * 24 * HOUR_NS; /* clocks go back; that it was issued by now the serial number says */
+        3650 * 24 * HOUR_NS; /* clocks may go back; the serial number proves when the certificate was issued */
     int64_t wall_ns = control_wall_ns(c->control);
     const struct agent_grant grant = {
         .name = arena_fmt(&c->arena, "node:%s", node),
@@ -218,7 +218,7 @@ int node_certificate(struct call *c)
     return 0;
 }
 
-/* ---- joining ----------------------------------------------------------------------------------------------------- */
+/* ---- joining ---------------------------------------------------------------------------------------------------- */
 
 static int refused(struct call *c)
 {
@@ -246,19 +246,20 @@ static int body_check(struct call *c)
     return probed_check(json_object_get(c->body, "probed"), &c->err);
 }
 
-/* The present join's number goes into every certificate; an earlier one's is worthless from now on. */
+/* Returns a random number for this join. Every certificate has the number; certificates of earlier joins are invalid
+ * from now on. */
 static uint64_t join_number(struct call *c, uint64_t before)
 {
     const struct control_env *env = control_env(c->control);
     uint64_t number = 0;
     while (number == 0 || number == before) {
         env->random(env->ctx, &number, sizeof number);
-        number &= (UINT64_C(1) << 53) - 1; /* also a number for those who have only doubles */
+        number &= (UINT64_C(1) << 53) - 1; /* exact as a double, too */
     }
     return number;
 }
 
-/* The node's document with what the machine says of itself. */
+/* Writes the node's document with the machine's reported resources. */
 static int node_fill(struct call *c, const char *node, const json_t *old, uint64_t joined)
 {
     CLEANUP(json) json_t *doc = json_deep_copy(old);
@@ -292,7 +293,7 @@ int node_join(struct call *c)
         rc = certify(c, node, joined, json_object_get(c->body, "request"), &certificate);
     if (rc < 0)
         return rc;
-    c->caller.node = node; /* who did it, for the audit */
+    c->caller.node = node; /* the actor, for the audit */
     c->caller.token = arena_strdup(&c->arena, invitation->id);
     change_delete(&c->change, KIND_TOKEN, c->caller.token);
     c->change.verb = "node.join";
@@ -303,7 +304,7 @@ int node_join(struct call *c)
     return 0;
 }
 
-/* ---- two agents with one id -------------------------------------------------------------------------------------- */
+/* ---- two agents with one node ID -------------------------------------------------------------------------------- */
 
 int node_epoch_check(struct call *c, const char *node)
 {

@@ -1,15 +1,15 @@
-/* join_gpus.c - GPUs of a machine, from what its agent says to the node's document.
+/* join_gpus.c - merges the GPUs that a machine's agent reports into the node's document.
  *
- * The document has which there are, in an order that instances hold them by; whether they are well is read from `probed`
- * (wire/doc/node_doc.c). So a machine cannot give itself GPUs: at the join it fills an empty list, afterwards an administrator
- * accepts what is new.
+ * The document lists the GPUs in the order of the indices by which instances use them. Their health is read from
+ * `probed` (wire/doc/node_doc.c). A machine cannot add GPUs by itself: the join fills an empty list, later an
+ * administrator accepts new GPUs.
  */
 #include <string.h>
 
 #include "base/mem.h"
 #include "control/node/join.h"
 
-/* What of an entry is the document's; the rest is for people, and changes. */
+/* Returns the members of a reported entry that the document keeps; the others are for display and change. */
 static json_t *entry_make(const json_t *said)
 {
     static const char *const keys[] = {"count", "model", "memory", "uuid"};
@@ -49,8 +49,8 @@ static bool all_named(const json_t *list)
     return json_is_array(list);
 }
 
-/* Each stays in its place, whoever holds it. One that is gone makes room for one that is new, the rest comes at the end; what
- * is gone at the end goes. */
+/* Merges the lists. Known GPUs keep their index, which instances use. New GPUs take the indices of removed ones, then
+ * the end. Removed GPUs at the end are dropped. */
 static json_t *merged(const json_t *had, const json_t *said)
 {
     json_t *list = json_array(), *fresh = json_array();
@@ -84,7 +84,7 @@ void probed_gpus_take(json_t *doc, const json_t *probed, bool replace)
         (void)json_object_set_new(doc, "gpus", merged(had, said));
         return;
     }
-    if (!json_is_array(said)) { /* as short as documents may have it, or nonsense that is refused where it is read */
+    if (!json_is_array(said)) { /* a short form that documents allow, or an invalid value that the reader rejects */
         (void)json_object_set_new(doc, "gpus", json_deep_copy(said));
         return;
     }
@@ -102,7 +102,7 @@ int64_t probed_gpus_grown(const json_t *doc)
     size_t i, fresh = 0;
     const json_t *one;
     if (!all_named(said) || (had && !all_named(had)))
-        return 0; /* of lists that were written by hand nothing is known */
+        return 0; /* hand-written lists have no UUIDs to compare */
     json_array_foreach(said, i, one)
     {
         fresh += !lists(had, uuid_of(one));

@@ -1,4 +1,4 @@
-/* join_kit_test.h - for tests: agents with certificates, as berthd tells the control of them. */
+/* join_kit_test.h - for tests: agents with certificates, as berthd passes them to the control. */
 #pragma once
 
 #include <errno.h>
@@ -10,7 +10,7 @@
     "probed: {allocatable: {cpu: 8, memory: 16Gi, storage: 100Gi}, arch: amd64, labels: {os: linux, kernel: 6.1.0}, "  \
     "runtimes: [process], address: 10.0.0.7, numa: [{id: 0, cpus: 0-7}]}"
 
-/* Signs whatever begins with "KEY", in words. */
+/* Signs any request that begins with "KEY"; the certificate is plain text. */
 static inline int kit_sign(void *ctx, const struct agent_grant *grant, const char *request, char **ret,
                            struct berth_err *err)
 {
@@ -31,13 +31,13 @@ static inline void kit_agents(struct kit *k)
     control_set_agents(k->control, &agents);
 }
 
-/* An agent, and what it shows. */
+/* An agent and its certificate. */
 struct machine {
     char peer[80], serial[64];
     int64_t until_ns;
 };
 
-/* From the certificate in the last answer. */
+/* Parses the certificate in the last answer. */
 static inline struct machine machine_of(const struct kit *k)
 {
     struct machine m = {0};
@@ -46,7 +46,7 @@ static inline struct machine machine_of(const struct kit *k)
     return m;
 }
 
-/* As berthd would hand it in: by a token, a certificate, or neither. */
+/* Sends a request as berthd would pass it on: with a token, a certificate, or neither. */
 static inline int kit_ask(struct kit *k, const struct machine *m, const char *token, const char *method,
                           const char *path, const char *yaml)
 {
@@ -86,7 +86,7 @@ static inline int kit_ask(struct kit *k, const struct machine *m, const char *to
             fail_msg("%s %s: %d instead of %d: %s", method, path, status_, want, (k)->text);                           \
     } while (0)
 
-/* Invites the node with this body; the token's text. */
+/* Invites the node with this body; returns the token's text. */
 static inline const char *invited(struct kit *k, const char *node, const char *yaml, char text[static 128])
 {
     char path[128];
@@ -103,7 +103,7 @@ static inline int join_with(struct kit *k, const char *token, const char *rest)
     return kit_ask(k, NULL, NULL, "POST", "/v1/join", body);
 }
 
-/* Invites and joins. */
+/* Invites a node and joins it. */
 static inline struct machine joined(struct kit *k, const char *node, const char *yaml)
 {
     char token[128];

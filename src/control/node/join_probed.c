@@ -1,9 +1,9 @@
-/* join_probed.c - what a machine has, as its agent says, and what of it may be used.
+/* join_probed.c - resources of a machine as its agent reports them, and how much of them may be used.
  *
- * `probed` is what was said last, `ceiling` what may be used at most: as the administrator has set it, or as the machine was
- * when it joined. `allocatable` is the lesser of the two, for each resource that the machine knows of. So a machine that
- * shrinks has less at once, and one that grows, or lies, gets nothing by it. Nothing else of a document follows what is
- * probed later; of GPUs see join_gpus.c.
+ * `probed` is the last report. `ceiling` is the maximum to be used: set by the administrator, or as the machine was
+ * when it joined. `allocatable` is the smaller of the two, for each resource that the machine knows. So a machine that
+ * shrinks has less at once, and a machine that grows, or lies, gains nothing. Nothing else in the document follows
+ * later reports; join_gpus.c handles GPUs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static bool amount_read(const char *resource, const json_t *value, int64_t *ret)
     return value && quantity_parse(resource, value, ret, NULL) == 0 && *ret >= 0 && *ret <= BERTH_AMOUNT_MAX;
 }
 
-/* `allocatable` as the ceiling and the machine leave it. */
+/* Limits `allocatable` to the ceiling and the machine. */
 static void cut(json_t *doc)
 {
     const json_t *has = amounts_of(json_object_get(doc, "probed"));
@@ -51,7 +51,7 @@ static void cut(json_t *doc)
     (void)json_object_set_new(doc, "allocatable", left);
 }
 
-/* One that has none yet: what an administrator has written or, where that is nothing, `other`. */
+/* Sets a missing ceiling: to the administrator's `allocatable`, else to `other`. */
 static void ceiling_ensure(json_t *doc, const json_t *other)
 {
     const json_t *set = json_object_get(doc, "allocatable");
@@ -89,8 +89,8 @@ static bool same_member(const json_t *object, const char *key, const json_t *val
     return member && json_equal((json_t *)member, (json_t *)value);
 }
 
-/* Refuses amounts above what the machine has: they would raise the ceiling and nothing else. An amount that is the
- * ceiling already may be written again: it was declared before the machine joined, or the machine had more once. */
+/* Rejects amounts above the machine's: they would only raise the ceiling. An amount equal to the present ceiling is
+ * accepted: it was declared before the join, or the machine once had more. */
 static int within_machine(const json_t *old, const json_t *doc, struct berth_err *err)
 {
     json_t *is = json_object_get(doc, "allocatable"), *value;
@@ -126,7 +126,7 @@ int probed_ceiling(const json_t *old, json_t *doc, struct berth_err *err)
     return 0;
 }
 
-/* ---- taking it over ---------------------------------------------------------------------------------------------- */
+/* ---- at the join ------------------------------------------------------------------------------------------------ */
 
 static void take_labels(json_t *doc, const json_t *probed, bool replace)
 {
@@ -195,9 +195,9 @@ int node_accept(struct call *c)
     return crud_answer(c, KIND_NODE, id, false);
 }
 
-/* ---- reports ----------------------------------------------------------------------------------------------------- */
+/* ---- reports ---------------------------------------------------------------------------------------------------- */
 
-/* What it once had and does not mention any more is none: a device that was taken out. */
+/* Sets resources that the machine once had and no longer reports to 0: the device was removed. */
 static void keep_names(const json_t *before, json_t *probed)
 {
     json_t *had = (json_t *)amounts_of(before), *has = json_object_get(probed, "allocatable"), *value;
@@ -247,7 +247,7 @@ int node_probed(struct call *c, const char *node, const json_t *probed)
     if (rc == 0) {
         resource_names_of_node(state_cluster(c->state), &read.node);
         change_put(&c->change, KIND_NODE, node, take_ptr(&doc));
-    } else { /* the rest of the report counts: a machine is not lost for a strange device */
+    } else { /* the rest of the report counts: an unusual device must not make a node lost */
         const struct control_env *env = control_env(c->control);
         log_write(env->log, c->now_ns, LEVEL_WARN, "node.probed.unusable", LOG_TEXT("node", node),
                   LOG_TEXT("text", why.text));

@@ -1,4 +1,4 @@
-/* join_test.c - machines that are invited, join, renew their certificates, shrink, grow, and go. */
+/* join_test.c - machines are invited, join, renew their certificates, shrink, grow, and are released. */
 #include "control/node/join_kit_test.h"
 
 #define ALICE "user:alice"
@@ -20,7 +20,7 @@ static int close_kit(void **state)
     return 0;
 }
 
-/* ---- invitations ------------------------------------------------------------------------------------------------- */
+/* ---- invitations ------------------------------------------------------------------------------------------------ */
 
 static void an_invitation_is_one_line_to_paste(void **state)
 {
@@ -45,7 +45,7 @@ static void an_invitation_is_one_line_to_paste(void **state)
     CALL(k, 201, ADMIN, "POST", "/v1/nodes/cellar-1/invite", "{}");
     assert_string_equal(kit_text(k, "expires"), "2026-03-01T12:01:00Z");
     assert_string_equal(kit_text(k, "addresses/1"), "https://b:3981");
-    CALL(k, 200, ADMIN, "GET", "/v1/tokens?node=cellar-1", NULL); /* the later one is the only one */
+    CALL(k, 200, ADMIN, "GET", "/v1/tokens?node=cellar-1", NULL); /* only the later invitation is left */
     assert_int_equal(json_array_size(kit_at(k, "items")), 1);
     assert_null(kit_at(k, "items/0/hash"));
 }
@@ -92,7 +92,7 @@ static void invitations_that_are_refused(void **state)
     assert_int_equal(join_with(k, "berth_join_x", "request: KEY, " PROBED), 503);
 }
 
-/* ---- joining ----------------------------------------------------------------------------------------------------- */
+/* ---- joining ---------------------------------------------------------------------------------------------------- */
 
 static void a_machine_joins_and_is_ready_with_its_first_report(void **state)
 {
@@ -110,7 +110,7 @@ static void a_machine_joins_and_is_ready_with_its_first_report(void **state)
     assert_string_equal(kit_text(k, "arch"), "amd64");
     assert_string_equal(kit_text(k, "address"), "10.0.0.7");
     assert_string_equal(kit_text(k, "runtimes/0"), "process");
-    assert_string_equal(kit_text(k, "labels/os"), "mine"); /* the administrator's stays */
+    assert_string_equal(kit_text(k, "labels/os"), "mine"); /* the administrator's label stays */
     assert_string_equal(kit_text(k, "labels/kernel"), "6.1.0");
     assert_string_equal(kit_text(k, "probed/numa/0/cpus"), "0-7");
     CALL(k, 200, ADMIN, "GET", "/v1/tokens?node=n1", NULL);
@@ -124,13 +124,13 @@ static void a_machine_joins_and_is_ready_with_its_first_report(void **state)
     assert_null(strstr(k->text, "berth_join_"));
 }
 
-/* Whatever is wrong with a token, the answer is the same, and nothing has changed. */
+/* For every invalid token the answer is the same, and nothing changes. */
 static void tokens_that_are_no_good(void **state)
 {
     struct kit *k = *state;
     char good[128], late[128], used[128], agent[128], plain[128], changed[128], first[sizeof k->text];
     CALL(k, 201, ADMIN, "POST", "/v1/roles",
-         "{id: join, permissions: {report: own}}"); /* a role of that name gives nothing */
+         "{id: join, permissions: {report: own}}"); /* a role of that name grants nothing */
     (void)invited(k, "n3", "{}", used);
     assert_int_equal(join_with(k, used, "request: KEY, " PROBED), 200);
     (void)invited(k, "n2", "{expires: 1s}", late);
@@ -152,7 +152,7 @@ static void tokens_that_are_no_good(void **state)
             (void)snprintf(first, sizeof first, "%s", k->text);
         assert_string_equal(k->text, first);
     }
-    /* An invitation is nobody's to call with. */
+    /* An invitation does not authenticate other requests. */
     assert_int_equal(kit_ask(k, NULL, good, "GET", "/v1/whoami", NULL), 401);
     assert_int_equal(kit_ask(k, NULL, plain, "GET", "/v1/whoami", NULL), 401);
     static const char *const bodies[] = {"request: KEY",
@@ -169,12 +169,12 @@ static void tokens_that_are_no_good(void **state)
         if (join_with(k, good, bodies[i]) != 400)
             fail_msg("%s: %d %s", bodies[i], k->status, k->text);
     assert_int_equal(store_revision(k->store), revision);
-    assert_int_equal(join_with(k, good, "request: KEY, " PROBED), 200); /* it was good all along */
+    assert_int_equal(join_with(k, good, "request: KEY, " PROBED), 200); /* the invitation was still valid */
     assert_int_equal(join_with(k, good, "request: KEY, " PROBED), 401);
     k->key = "x";
 }
 
-/* ---- certificates ------------------------------------------------------------------------------------------------ */
+/* ---- certificates ----------------------------------------------------------------------------------------------- */
 
 static void certificates_are_of_one_node_and_one_join(void **state)
 {
@@ -184,7 +184,7 @@ static void certificates_are_of_one_node_and_one_join(void **state)
     const char *renew = "/v1/nodes/n1/certificate", *body = "{request: KEY2}";
     ASK(k, 200, &first, "POST", renew, body);
     const struct machine renewed = machine_of(k);
-    assert_string_equal(renewed.serial, first.serial); /* of the same join */
+    assert_string_equal(renewed.serial, first.serial); /* same join */
     ASK(k, 404, &other, "POST", renew, body);
     ASK(k, 404, &other, "POST", "/v1/nodes/n1/report", "{epoch: 1, seq: 1, instances: []}");
     ASK(k, 404, &other, "GET", "/v1/nodes/n1/config", NULL);
@@ -193,13 +193,13 @@ static void certificates_are_of_one_node_and_one_join(void **state)
     ASK(k, 401, NULL, "POST", renew, body);
     ASK(k, 400, &first, "POST", renew, "{request: nonsense}");
     ASK(k, 400, &first, "POST", renew, "{}");
-    (void)snprintf(forged.peer, sizeof forged.peer, "node:n1"); /* another join's number */
+    (void)snprintf(forged.peer, sizeof forged.peer, "node:n1"); /* the number of another join */
     ASK(k, 401, &forged, "GET", "/v1/nodes/n1/config", NULL);
     nameless.serial[0] = '\0';
     ASK(k, 401, &nameless, "GET", "/v1/nodes/n1/config", NULL);
     ASK(k, 200, &first, "GET", "/v1/nodes/n1/config", NULL);
 
-    /* One that is over is good for another, for a month. */
+    /* An expired certificate can be renewed for a month. */
     expired.until_ns = k->now_ns - 1;
     ASK(k, 401, &expired, "GET", "/v1/nodes/n1/config", NULL);
     ASK(k, 401, &expired, "POST", "/v1/nodes/n1/report", "{epoch: 1, seq: 1, instances: []}");
@@ -207,7 +207,7 @@ static void certificates_are_of_one_node_and_one_join(void **state)
     expired.until_ns = k->now_ns - INT64_C(31) * 86400 * 1000000000;
     ASK(k, 401, &expired, "POST", renew, body);
 
-    /* Another join of the same node, a release, and a new node of that name: each ends what was before. */
+    /* Another join of the node, its release, and a new node of that name each invalidate earlier certificates. */
     const struct machine second = joined(k, "n1", "{}");
     ASK(k, 401, &first, "GET", "/v1/nodes/n1/config", NULL);
     ASK(k, 401, &first, "POST", renew, body);
@@ -256,7 +256,7 @@ static void an_agent_is_no_more_than_its_node(void **state)
     assert_int_equal(store_revision(k->store), revision);
 }
 
-/* ---- what a machine has ------------------------------------------------------------------------------------------ */
+/* ---- resources of a machine ------------------------------------------------------------------------------------- */
 
 static void said(struct kit *k, const struct machine *m, int seq, const char *probed)
 {
@@ -274,7 +274,7 @@ static void less_counts_at_once_and_more_when_accepted(void **state)
     assert_string_equal(kit_text(k, "allocatable/memory"), "8Gi");
     assert_string_equal(kit_text(k, "ceiling/memory"), "16Gi");
     assert_null(kit_at(k, "status/grown"));
-    said(k, &m, 2, "{allocatable: {cpu: 8, memory: 12Gi, storage: 100Gi}}"); /* up again, to the ceiling at most */
+    said(k, &m, 2, "{allocatable: {cpu: 8, memory: 12Gi, storage: 100Gi}}"); /* up again, at most to the ceiling */
     assert_string_equal(kit_text(k, "allocatable/memory"), "12Gi");
     said(k, &m, 3,
          "{allocatable: {cpu: 32, memory: 64Gi, storage: 100Gi, fpga: 2}, labels: {tenant: red, os: bsd}, arch: arm64, "
@@ -289,7 +289,7 @@ static void less_counts_at_once_and_more_when_accepted(void **state)
     assert_null(kit_at(k, "labels/tenant"));
     assert_string_equal(kit_text(k, "arch"), "amd64");
     assert_string_equal(kit_text(k, "address"), "10.0.0.7");
-    said(k, &m, 4, "{allocatable: {cpu: 32, memory: 64Gi, fpga: 2}}"); /* a disk is gone */
+    said(k, &m, 4, "{allocatable: {cpu: 32, memory: 64Gi, fpga: 2}}"); /* a disk was removed */
     assert_int_equal(kit_number(k, "allocatable/storage"), 0);
     CALL(k, 403, ALICE, "POST", "/v1/nodes/n1/accept", "{}");
     CALL(k, 200, ADMIN, "POST", "/v1/nodes/n1/accept", "{}");
@@ -308,7 +308,7 @@ static void gpus_are_what_was_accepted(void **state)
     struct kit *k = *state;
     const struct machine m = joined(k, "n1", "{}");
     said(k, &m, 1, "{" ROOM ", gpus: [{uuid: A, model: X, memory: 8Gi, minor: 0}, {uuid: B, model: X}]}");
-    assert_null(kit_at(k, "gpus")); /* it joined without any */
+    assert_null(kit_at(k, "gpus")); /* the node joined without GPUs */
     assert_int_equal(kit_number(k, "status/grown/gpu"), 2);
     CALL(k, 200, ADMIN, "POST", "/v1/nodes/n1/accept", "{}");
     CALL(k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
@@ -317,7 +317,7 @@ static void gpus_are_what_was_accepted(void **state)
     assert_null(kit_at(k, "gpus/0/minor"));
     assert_null(kit_at(k, "status/grown"));
     said(k, &m, 2, "{" ROOM ", gpus: [{uuid: C}, {uuid: B, unhealthy: gone}, {uuid: D}]}");
-    assert_string_equal(kit_text(k, "gpus/0/uuid"), "A"); /* lost, and its place stays its own */
+    assert_string_equal(kit_text(k, "gpus/0/uuid"), "A"); /* the GPU is lost, but its index stays its own */
     assert_int_equal(json_array_size(kit_at(k, "gpus")), 2);
     assert_int_equal(kit_number(k, "status/grown/gpu"), 3);
     CALL(k, 200, ADMIN, "POST", "/v1/nodes/n1/accept", "{}");
@@ -333,8 +333,8 @@ static void the_administrator_sets_the_ceiling(void **state)
     const struct machine m = joined(k, "n1", "{allocatable: {cpu: 4, memory: 32Gi, licence: 3}}");
     CALL(k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
     assert_int_equal(kit_number(k, "allocatable/cpu"), 4);
-    assert_string_equal(kit_text(k, "allocatable/memory"), "16Gi"); /* there is no more */
-    assert_int_equal(kit_number(k, "allocatable/licence"), 3);      /* the machine knows nothing of it */
+    assert_string_equal(kit_text(k, "allocatable/memory"), "16Gi"); /* the machine has no more */
+    assert_int_equal(kit_number(k, "allocatable/licence"), 3);      /* unknown to the machine */
     assert_null(kit_at(k, "allocatable/storage"));
     CALL(k, 200, ADMIN, "PUT", "/v1/nodes/n1/capabilities", "{allocatable: {cpu: 6, memory: 8Gi}}");
     said(k, &m, 1, "{allocatable: {cpu: 8, memory: 16Gi, storage: 100Gi}}");
@@ -355,7 +355,7 @@ static void the_administrator_sets_the_ceiling(void **state)
     CALL(k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
     assert_int_equal(kit_number(k, "allocatable/cpu"), 8);
     assert_int_equal(kit_number(k, "allocatable/licence"), 99);
-    CALL(k, 200, ADMIN, "PATCH", "/v1/nodes/n1", "{overcommit: {cpu: 4}}"); /* which is how it takes more */
+    CALL(k, 200, ADMIN, "PATCH", "/v1/nodes/n1", "{overcommit: {cpu: 4}}"); /* overcommitment is the way to use more */
     static const char *const not_theirs[] = {"{ceiling: {cpu: 100}}", "{probed: {arch: vax}}", "{joined: 5}"};
     for (size_t i = 0; i < COUNT(not_theirs); i++) {
         CALL(k, 400, ADMIN, "PATCH", "/v1/nodes/n1", not_theirs[i]);
@@ -367,7 +367,7 @@ static void the_administrator_sets_the_ceiling(void **state)
     CALL(k, 409, ADMIN, "POST", "/v1/nodes/n2/accept", "{}");
 }
 
-/* What was declared before the machine was known may be declared again, though the machine has less. */
+/* An amount declared before the join may be written again, even if the machine has less. */
 static void the_earlier_ceiling_may_be_written_again(void **state)
 {
     struct kit *k = *state;
@@ -388,7 +388,7 @@ static void an_address_that_is_given_at_a_join_counts(void **state)
     static const struct {
         const char *probed, *want;
     } rows[] = {
-        {"address: 10.0.0.9",                      "10.0.0.7"}, /* found out: the document's stays */
+        {"address: 10.0.0.9",                      "10.0.0.7"}, /* detected address: the document's stays */
         {"address: 10.0.0.9, address_given: true", "10.0.0.9"},
         {"address: 10.0.0.8",                      "10.0.0.9"},
     };
@@ -411,16 +411,16 @@ static void names_that_differ_in_case_only_are_one(void **state)
     CALL(k, 409, ADMIN, "POST", "/v1/nodes/N1/invite", "{}");
     SAYS(k, "node n1 is there already, and \\\"N1\\\" differs from it in case only");
     CALL(k, 409, ADMIN, "POST", "/v1/nodes", "{id: N1}");
-    if (join_with(k, token, "request: KEY1, " PROBED) != 200) /* the invitation is still good */
+    if (join_with(k, token, "request: KEY1, " PROBED) != 200) /* the invitation is still valid */
         fail_msg("%s", k->text);
-    /* One that was made with capitals is invited again by either name. */
+    /* A node created with capitals is invited again by either spelling. */
     CALL(k, 201, ADMIN, "POST", "/v1/nodes/Cellar/invite", "{}");
     CALL(k, 201, ADMIN, "POST", "/v1/nodes/Cellar/invite", "{}");
     CALL(k, 201, ADMIN, "POST", "/v1/nodes/cellar/invite", "{}");
     CALL(k, 409, ADMIN, "POST", "/v1/nodes/CELLAR/invite", "{}");
 }
 
-/* A machine that says nonsense stays alive; what it says is not taken. */
+/* A machine that reports invalid values is not lost; the values are ignored. */
 static void nonsense_about_a_machine(void **state)
 {
     struct kit *k = *state;
@@ -434,7 +434,7 @@ static void nonsense_about_a_machine(void **state)
         ASK(k, 400, &m, "POST", "/v1/nodes/n1/report", bad[i]);
 }
 
-/* ---- two agents with one id -------------------------------------------------------------------------------------- */
+/* ---- two agents with one node ID -------------------------------------------------------------------------------- */
 
 static void the_newer_agent_wins(void **state)
 {
@@ -449,12 +449,12 @@ static void the_newer_agent_wins(void **state)
     char token[128];
     (void)invited(k, "n1", "{}", token);
     assert_int_equal(join_with(k, token, "request: KEY, " PROBED), 200);
-    assert_int_equal(kit_number(k, "epoch"), 5); /* begin above it */
+    assert_int_equal(kit_number(k, "epoch"), 5); /* the new agent starts above this epoch */
 }
 
 /* A stream of a node's configuration, as its agent reads it. */
 struct ear {
-    struct stream *stream; /* NULL: it has ended */
+    struct stream *stream; /* NULL: the stream has ended */
     int status;
     struct str heard;
 };
@@ -518,7 +518,7 @@ static void streams_of_an_older_agent_end(void **state)
     ASK(k, 200, &m, "POST", "/v1/nodes/n1/report", "{epoch: 5, seq: 1, instances: []}");
     listen_as(k, &m, "5", &older);
     listen_as(k, &m, "6", &newer);
-    listen_as(k, &m, NULL, &silent); /* it has not said which it is */
+    listen_as(k, &m, NULL, &silent); /* passes no epoch */
     ASK(k, 200, &m, "POST", "/v1/nodes/n1/report", "{epoch: 5, seq: 2, instances: []}");
     kit_plan(k);
     assert_non_null(older.stream);
@@ -537,7 +537,7 @@ static void streams_of_an_older_agent_end(void **state)
     ear_done(&silent);
 }
 
-/* ---- leaving ----------------------------------------------------------------------------------------------------- */
+/* ---- release ---------------------------------------------------------------------------------------------------- */
 
 struct trace {
     const char *word;
@@ -610,14 +610,14 @@ static void a_drain_says_what_it_waits_for(void **state)
     SAYS(k, "\"for\":\"min_available\"");
 }
 
-/* A thousand invitations and joins: each its own, none slower than the first by more than a list is longer. */
+/* A thousand invitations and joins, each independent; the cost grows no faster than the lists. */
 static void a_thousand_nodes(void **state)
 {
     struct kit *k = *state;
     for (int i = 0; i < 1000; i++) {
         char node[32];
         (void)snprintf(node, sizeof node, "n%d", i);
-        k->steady_ns += 1000000000; /* strangers may not ask too often */
+        k->steady_ns += 1000000000; /* unauthenticated requests are rate-limited */
         const struct machine m = joined(k, node, "{}");
         assert_string_equal(m.peer + 5, node);
     }

@@ -9,7 +9,7 @@ static const char *end_word(enum report_state state)
     return state == REPORT_ENDED ? "ended" : state == REPORT_FAILED ? "failed" : "stopped";
 }
 
-/* OUTCOME_NONE: it was told to stop, for no reason that is an outcome. */
+/* Returns the outcome of the end; OUTCOME_NONE: the instance was told to stop without a reason that is an outcome. */
 static enum work_outcome outcome_of_end(const struct instance_view *v, const struct report_item *item)
 {
     if (v->outcome)

@@ -1,8 +1,8 @@
-/* last_words.h - how instances ended that are gone: their last words.
+/* last_words.h - how instances ended that no longer exist: the last end per ordinal.
  *
- * What has failed or was stopped has no instance any more, but its log is still on its node, and people ask why. One small
- * document per workload (KIND_LAST) keeps the latest end of some ordinals; it goes with its workload. No decision depends
- * on it.
+ * A failed or stopped instance has no document any more, but its log is still on its node, and users ask why it ended.
+ * One small document per workload (KIND_LAST) keeps the latest end of up to LAST_MAX ordinals. It is deleted with its
+ * workload. No decision depends on it.
  */
 #pragma once
 
@@ -11,8 +11,8 @@
 
 enum { LAST_MAX = 8 };
 
-/* Adds the end of an instance to the change, in place of an earlier one of the same ordinal, or of the oldest. */
+/* Adds the end of an instance to the change. It replaces an earlier end of the same ordinal, or else the oldest one. */
 void last_note(struct call *c, const struct object *instance, const struct report_item *item);
-/* [{"instance", "ordinal", "node", "state", "outcome", "exit", "error", "since"}], the latest first. A new reference;
- * NULL: none. */
+/* Returns [{"instance", "ordinal", "node", "state", "outcome", "exit", "error", "since"}], latest first. A new
+ * reference; NULL: none. */
 json_t *last_show(const struct state *s, const char *workload);

@@ -1,4 +1,4 @@
-/* last_words_test.c - how instances end, what follows from it, and what is still known of them afterwards. */
+/* last_words_test.c - how instances end, what follows, and what is still known about them afterwards. */
 #include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
@@ -27,7 +27,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-/* The agent says this of an instance. */
+/* Reports an instance as the agent. */
 static void say(struct scene *s, int64_t id, const char *words)
 {
     char body[512];
@@ -36,7 +36,7 @@ static void say(struct scene *s, int64_t id, const char *words)
     CALL(&s->k, 200, N1, "POST", "/v1/nodes/n1/report", body);
 }
 
-/* Waits until the workload has an instance of its first pod again, and gives its number; 0: it gets none. */
+/* Waits until the workload's first pod has an instance again and returns its number; 0: it gets none. */
 static int64_t next_one(struct scene *s, const char *url)
 {
     for (int i = 0; i < 40; i++) {
@@ -54,9 +54,9 @@ static int64_t next_one(struct scene *s, const char *url)
 static void what_follows_the_end(void **state)
 {
     static const struct {
-        const char *kind, *policy, *words; /* of each end */
-        int tries;                         /* 0: for ever */
-        const char *state;                 /* then */
+        const char *kind, *policy, *words; /* words: the report of each end */
+        int tries;                         /* 0: unlimited */
+        const char *state;                 /* state afterwards */
     } rows[] = {
         {"apps", "",                                       "state: failed",                 0, NULL    },
         {"apps", "",                                       "state: ended",                  0, NULL    },
@@ -83,7 +83,7 @@ static void what_follows_the_end(void **state)
         (void)snprintf(url, sizeof url, "/v1/%s/%s", rows[i].kind, rows[i].kind[0] == 'a' ? "web" : "1");
         int tries = 0;
         for (int64_t id; tries < 6 && (id = next_one(s, url)) > 0; tries++) {
-            say(s, id, "state: running"); /* also one that was well for a while counts */
+            say(s, id, "state: running"); /* an instance that ran for a while counts, too */
             say(s, id, rows[i].words);
         }
         if (tries != (rows[i].tries ? rows[i].tries : 6))
@@ -109,7 +109,7 @@ static void a_failed_job_is_over(void **state)
     assert_int_equal(kit_number(k, "generation"), 1);
     kit_plan(k);
     CALL(k, 200, ALICE, "GET", "/v1/jobs/1", NULL);
-    assert_string_equal(kit_text(k, "status/state"), "stopping"); /* the other one is told to end */
+    assert_string_equal(kit_text(k, "status/state"), "stopping"); /* the other instance is told to stop */
     say(s, 1, "state: stopped, exit: 143");
     CALL(k, 200, ALICE, "GET", "/v1/jobs?state=failed", NULL);
     assert_int_equal(json_array_size(kit_at(k, "items")), 1);
@@ -125,7 +125,7 @@ static void a_failed_job_is_over(void **state)
     assert_int_equal(kit_number(k, "status/last/1/exit"), 137);
     assert_string_equal(kit_text(k, "status/last/1/error"), "out of memory");
     assert_string_equal(kit_text(k, "status/last/1/node"), "n1");
-    /* It stays what it is. */
+    /* The outcome is final. */
     CALL(k, 409, ALICE, "POST", "/v1/jobs/1/release", NULL);
     CALL(k, 409, ALICE, "PATCH", "/v1/jobs/1", "{retries: 5}");
     SAYS(k, "has failed; submit it again");
@@ -151,7 +151,7 @@ static void an_app_that_is_over_is_started_again(void **state)
     assert_int_equal(next_one(s, "/v1/apps/web"), 2);
 }
 
-/* One that was told to stop has not failed, whatever it says. */
+/* An instance that was told to stop has not failed, whatever it reports. */
 static void who_is_told_to_stop_does_not_fail(void **state)
 {
     struct scene *s = *state;
@@ -220,7 +220,7 @@ static void last_words_are_bounded(void **state)
     CALL(k, 200, ALICE, "GET", "/v1/apps/web", NULL);
     assert_int_equal(json_array_size(kit_at(k, "status/last")), 8);
     assert_int_equal(kit_number(k, "status/last/0/instance"), 12);
-    /* What stops after its workload is gone leaves nothing. */
+    /* An instance that stops after its workload was deleted leaves no record. */
     CALL(k, 200, ALICE, "POST", "/v1/apps/web/start", NULL);
     kit_plan(k);
     CALL(k, 204, ALICE, "DELETE", "/v1/apps/web", NULL);
@@ -232,7 +232,7 @@ static void last_words_are_bounded(void **state)
     assert_null(state_find(control_state(k->control), KIND_LAST, "gone.alice"));
 }
 
-/* All pods of a wanted app are stopping: that is what it is said to do. */
+/* While all pods of a started app are stopping, its state is "stopping". */
 static void an_app_between_two_lives(void **state)
 {
     struct scene *s = *state;

@@ -9,21 +9,22 @@
 #include "wire/doc/api.h"
 
 #define SECOND INT64_C(1000000000)
-/* It is to look every second: after this much it was away, or after half a lease if that is less. */
+/* Leases are checked every second. A longer gap means that the daemon was suspended: a gap of half a lease, within
+ * these bounds. */
 #define AWAY_MIN (3 * SECOND / 2)
 #define AWAY_MAX (5 * SECOND)
 
 struct lease {
     char *node;
-    uint64_t born; /* the revision that made the node */
+    uint64_t born; /* revision that created the node */
     uint64_t epoch, seq;
-    int64_t heard_ns; /* steady */
-    bool told;        /* its end has been written down, or is being */
-    bool granted;     /* by this daemon, and nothing was heard since */
+    int64_t heard_ns; /* steady time */
+    bool told;        /* the loss is recorded, or its record is being written */
+    bool granted;     /* granted by this daemon, and no report since */
 };
 
 struct leases {
-    int64_t looked_ns; /* steady: when leases were last looked at; 0: never */
+    int64_t looked_ns; /* steady time of the last check; 0: never */
     struct map map;
     VEC(struct lease) at;
 };
@@ -74,7 +75,7 @@ void lease_heard(struct leases *l, const struct object *node, uint64_t epoch, ui
 bool lease_last(const struct leases *l, const struct object *node, uint64_t *ret_epoch, uint64_t *ret_seq)
 {
     const struct lease *lease = find(l, node->id);
-    /* Of one that was only granted, or whose first report could not be written, the epoch counts. */
+    /* If the lease was only granted, or the first report could not be written, the epoch counts. */
     if (!lease || lease->born != node->created)
         return false;
     *ret_epoch = lease->epoch;
@@ -82,7 +83,7 @@ bool lease_last(const struct leases *l, const struct object *node, uint64_t *ret
     return true;
 }
 
-/* Nodes with an agent that has not been heard since this daemon started get a fresh lease. */
+/* Grants a fresh lease to nodes with an agent that has not reported since this daemon started. */
 static void grant(struct control *c, int64_t steady_ns)
 {
     size_t len;
@@ -100,7 +101,7 @@ static void grant(struct control *c, int64_t steady_ns)
 static void lost_written(void *ctx, const struct store_result *result)
 {
     struct control *c = ctx;
-    if (result->rc != 0) /* look again: the node may have changed at that moment */
+    if (result->rc != 0) /* check again: the node may have changed at that moment */
         for (size_t i = 0; i < c->leases->at.len; i++)
             c->leases->at.at[i].told = false;
 }
@@ -112,8 +113,8 @@ static void again_written(void *ctx, const struct store_result *result)
         c->leases->at.at[i].granted = c->leases->at.at[i].seq == 0;
 }
 
-/* How long this daemon was away only the wall clock knows, and it may have jumped: what was lost before it started is
- * lost as of now, so that no fence ends early. */
+/* Records a node as lost since now if it was lost before this daemon started. Only the wall clock knows how long the
+ * daemon was down, and the clock may have jumped; so no fence ends early. */
 static bool write_again(struct control *c, const struct object *node)
 {
     struct arena arena;
@@ -132,7 +133,8 @@ static bool write_again(struct control *c, const struct object *node)
     return rc >= 0;
 }
 
-/* The number of the last report goes along: an earlier one that is late, after the next start even, brings nothing back. */
+/* Records the node as lost. The record has the number of the last report, so that an earlier report that arrives late,
+ * even after a restart, does not bring the node back. */
 static bool write_lost(struct control *c, const struct object *node, const struct lease *lease, int64_t silent_ns)
 {
     struct arena arena;
@@ -166,7 +168,8 @@ int64_t leases_expire(struct control *c, int64_t steady_ns)
 {
     int64_t lease_ns = c->in_force.lease_ns, next = INT64_MAX;
     grant(c, steady_ns);
-    /* A daemon that was itself away (stopped, swapped out) heard nobody: that is not the nodes' silence. */
+    /* A daemon that was itself suspended (stopped, swapped out) received no reports: the leases are extended by that
+     * time. */
     int64_t away_ns = c->leases->looked_ns ? steady_ns - c->leases->looked_ns : 0;
     int64_t much_ns = lease_ns / 2 < AWAY_MIN ? AWAY_MIN : lease_ns / 2 > AWAY_MAX ? AWAY_MAX : lease_ns / 2;
     if (away_ns > much_ns)

@@ -1,4 +1,4 @@
-/* node.c - nodes as objects: what is checked, what is kept, and what goes with one that is released. */
+/* node.c - nodes as objects: checks, kept members, and what is deleted with a released node. */
 #include "control/node/node.h"
 
 #include <errno.h>
@@ -18,14 +18,14 @@
 #include "wire/doc/queue_doc.h"
 #include "wire/text/document.h"
 
-enum { NAMED_MAX = 5 }; /* instances in a refusal */
+enum { NAMED_MAX = 5 }; /* instances named in an error */
 
 static const char *member(const json_t *doc, const char *key)
 {
     return json_string_value(json_object_get(doc, key));
 }
 
-/* A node may begin as ready, joining or cordoned; later only verbs change its state. */
+/* A new node is ready, joining or cordoned; later only verbs change its state. */
 static int prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
     (void)k;
@@ -66,14 +66,15 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     return 0;
 }
 
-/* A domain that lists the node, or whose labels hold, goes before what the node's document says. */
+/* Rejects a domain that has no effect: a domain that lists the node, or whose labels match, takes precedence over the
+ * node's document. */
 static int domain_check(struct call *c, const char *id, const json_t *old, const struct berth_node *node)
 {
     const char *was = member(old, "domain"), *is = node->domain;
     if (!is || !*is || (was && strcmp(was, is) == 0))
         return 0;
     for (size_t i = 0; i < c->change.items.len; i++)
-        if (c->change.items.at[i].kind == KIND_DOMAIN) /* another part of the transaction may change that */
+        if (c->change.items.at[i].kind == KIND_DOMAIN) /* another part of the transaction may change the domain */
             return 0;
     const char *in = project_domain(c->state, id, node);
     const struct object *o = strcmp(in, is) != 0 ? state_find(c->state, KIND_DOMAIN, in) : NULL;
@@ -102,9 +103,9 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     return rc;
 }
 
-/* ---- release ----------------------------------------------------------------------------------------------------- */
+/* ---- release ---------------------------------------------------------------------------------------------------- */
 
-/* -EBUSY naming those that are still there; 0: none. */
+/* Returns -EBUSY naming the remaining instances; 0: none. */
 static int name_instances(struct call *c, const char *id, const struct node_view *node)
 {
     CLEANUP(str) struct str names = {0};
@@ -145,7 +146,7 @@ int node_release(struct call *c, const char *id)
     size_t len = 0;
     int rc;
     if (!node)
-        return 0; /* made by an earlier part of the same transaction */
+        return 0; /* the node was created in the same transaction */
     bool force = forced(c, &rc);
     if (rc == 0 && !force)
         rc = name_instances(c, id, node->node);
@@ -164,7 +165,7 @@ int node_release(struct call *c, const char *id)
         if (strcmp(tokens[i]->token->node, id) == 0)
             change_delete(&c->change, KIND_TOKEN, tokens[i]->id);
     opsteps_release(c, id);
-    /* Guarded also where there is none: the first placement there may be on its way. */
+    /* The ledger is guarded even if it does not exist: the first placement on the node may be in progress. */
     if (change_rest_on(&c->change, KIND_LEDGER, id))
         change_delete(&c->change, KIND_LEDGER, id);
     return 0;

@@ -1,41 +1,42 @@
-/* node.h - nodes as objects, their verbs, and what agents report. See crud.h for how they are written.
+/* node.h - nodes as objects: their verbs, and the reports of their agents. crud.h tells how they are written.
  *
- * `state`, `since` and `disabled` of a node are the daemon's: verbs and reports change them, a document that is written
- * back leaves them alone. What a node may offer (capabilities) and what steers its use (settings) are parts of its
- * document that have routes of their own.
+ * `state`, `since` and `disabled` of a node belong to the daemon: verbs and reports change them, writing the document
+ * back does not. What a node offers (capabilities) and what steers its use (settings) are parts of its document with
+ * routes of their own.
  */
 #pragma once
 
 #include "control/api/crud.h"
 
-/* -EBUSY when instances hold devices or ports that the new document takes from them. (node_holdings.c) */
+/* Returns -EBUSY if instances use devices or ports that the new document removes. (node_holdings.c) */
 int node_held_check(struct call *c, const char *id, const json_t *old, const json_t *doc);
-/* Of a node that is to become empty: {"left": N, "waiting": [{"instance", "workload", "for"}]}, of some of them. `for` is
- * "own end", "stop", "fence", "min_available" (its replacement is not ready), "plan" (the next plan looks for one) or
- * "place" (the last plan found none). A new reference. (node_holdings.c) */
+/* Returns the status of a draining node: {"left": N, "waiting": [{"instance", "workload", "for"}]}, for some of its
+ * instances. `for` is "own end", "stop", "fence", "min_available" (the replacement is not ready), "plan" (the next plan
+ * looks for a replacement) or "place" (the last plan found no node). A new reference. (node_holdings.c) */
 json_t *node_drain_status(const struct call *c, const struct object *node);
-/* Has the instance still a hold on its node? A task that is done has not: its record is the job's. (node_holdings.c) */
+/* Returns whether the instance still uses its node. An ended task does not; its record belongs to the job.
+ * (node_holdings.c) */
 bool instance_holds_node(const struct object *instance);
-/* Instances on the node that have not ended. O(instances and records of ended tasks there). */
+/* Returns the number of instances on the node that have not ended. O(instances and records of ended tasks there). */
 size_t node_instances(const struct node_view *node);
-/* The document of a workload as an instance was placed from it. A new reference; NULL: it is not known any more. */
+/* Returns the workload's document from which the instance was placed. A new reference; NULL: not known any more. */
 json_t *instance_work_doc(const struct state *s, const struct object *instance);
-/* Its instances are still there: -EBUSY naming some, or with ?force=true they go too, and all else that is the
- * node's. */
+/* Releases a node. -EBUSY, naming some instances, if it still has any; with ?force=true they are deleted with
+ * everything else of the node. */
 int node_release(struct call *c, const char *id);
 
-/* Is the volume mounted by any workload's description? NULL: no. (node_volume.c) */
+/* Returns a workload that mounts the volume; NULL: none. (node_volume.c) */
 const char *volume_user(struct call *c, const char *id);
 
-/* Parts of a node's document, by table, for /openapi.json. (node_verbs.c) */
+/* Parts of a node's document, for /openapi.json. (node_verbs.c) */
 extern const char *const node_capability_keys[], *const node_setting_keys[];
 
 call_run node_disable, node_enable, node_cordon, node_drain, node_put_capabilities, node_put_settings;
 call_run node_report; /* report.c */
 
-/* An agent's report says what its machine has: recorded, and `allocatable` follows where it is less than before. What
- * cannot be used is left out; -EINVAL for what is no such object. (join_probed.c) */
+/* Records what an agent reports about its machine; `allocatable` is lowered where the machine has less than before.
+ * Unusable values are left out; -EINVAL if it is not such an object. (join_probed.c) */
 int node_probed(struct call *c, const char *node, const json_t *probed);
-/* For streams of a node's agent, which say `?epoch=N`: -EAGAIN where a newer agent is known. A stream that was opened after
- * this ends when a newer agent reports. (join.c) */
+/* For streams of a node's agent, which pass `?epoch=N`: -EAGAIN if a newer agent is known. An open stream ends when a
+ * newer agent reports. (join.c) */
 int node_epoch_check(struct call *c, const char *node);

@@ -1,4 +1,4 @@
-/* node_config.c - what one node shall run: exactly this, and nothing else. */
+/* node_config.c - the configuration of one node: the instances that its agent shall run, and no others. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void env_write(struct out *o, const struct work_doc *d, struct arena *are
     out_close(o, '}');
 }
 
-/* ---- resources ------------------------------------------------------------------------------------------------------ */
+/* ---- resources -------------------------------------------------------------------------------------------------- */
 
 static int amount_compare(const void *a, const void *b)
 {
@@ -67,7 +67,7 @@ static int limit_compare(const void *a, const void *b)
     return strcmp(((const struct berth_limit *)a)->resource, ((const struct berth_limit *)b)->resource);
 }
 
-/* The limit that a plan has put in force, or the workload's own. */
+/* Returns the limit that a plan has set for the instance, or the workload's own. */
 static int64_t limit_in_force(const struct berth_limit *limit, const struct berth_instance *instance)
 {
     for (size_t i = 0; i < instance->usage_len; i++)
@@ -76,7 +76,7 @@ static int64_t limit_in_force(const struct berth_limit *limit, const struct bert
     return limit->amount;
 }
 
-/* What is throttled by traffic goes by its period. */
+/* The limit "traffic-throttle" has the period of "traffic". */
 static int64_t limit_period_ns(const struct state *s, const char *resource)
 {
     return consume_period_ns(s, strcmp(resource, "traffic-throttle") == 0 ? "traffic" : resource);
@@ -106,7 +106,7 @@ static void limits_write(struct out *o, const struct state *s, const struct bert
     out_close(o, '}');
 }
 
-/* By which name the driver knows each, where all have one. */
+/* Writes the driver's UUIDs of the GPUs, if all of them have one. */
 static void uuids_write(struct out *o, const struct state *s, const char *node, uint64_t held, struct arena *arena)
 {
     const struct object *object = state_find(s, KIND_NODE, node);
@@ -141,7 +141,8 @@ static void gpus_write(struct out *o, const struct state *s, const char *node, c
         out_amount(o, "gpu_memory", "memory", need->memory_bytes);
 }
 
-/* An endpoint's own start port, and how far up it may try: to the end of its app's block. */
+/* Writes the endpoints' ports: the first port, and up to which port the agent may try: to the end of the app's
+ * block. */
 /* `app`: an instance is ready when its ports accept connections, unless a health check decides. */
 static void ports_write(struct out *o, const struct work_doc *d, bool app)
 {
@@ -164,9 +165,10 @@ static void ports_write(struct out *o, const struct work_doc *d, bool app)
     out_close(o, ']');
 }
 
-/* ---- what is said about it ------------------------------------------------------------------------------------------ */
+/* ---- app settings ----------------------------------------------------------------------------------------------- */
 
-/* With defaults filled in, as the app reads them: those of now, whatever it was placed from. */
+/* Writes the settings with defaults filled in, as the app reads them. They are the present ones, whatever spec the
+ * instance was placed from. */
 static void settings_write(struct out *o, const json_t *doc)
 {
     CLEANUP(json) json_t *filled = NULL;
@@ -176,12 +178,12 @@ static void settings_write(struct out *o, const json_t *doc)
         return;
     if (settings_check(schema, settings, &filled, NULL) == 0)
         out_tree(o, "settings", filled);
-    else if (settings) /* was checked when it was written; better the app's own words than none */
+    else if (settings) /* checked when they were written; the app's own values are better than none */
         out_tree(o, "settings", settings);
 }
 
-/* How long the agent keeps it when it hears nothing more from here: then it must have stopped it, because another one will
- * be started elsewhere. Not there: for ever. */
+/* Writes how long the agent keeps the instance running without contact to the daemon. By then the agent must have
+ * stopped it, because a replacement is started elsewhere. Absent: without limit. */
 static void fence_write(struct out *o, const struct work_doc *d, bool service)
 {
     enum berth_on_lost on_lost = d->workload.on_lost;
@@ -192,10 +194,10 @@ static void fence_write(struct out *o, const struct work_doc *d, bool service)
         out_number(o, "fence_ns", (uint64_t)(d->workload.fence_ns ? d->workload.fence_ns : FENCE_NS_DEFAULT));
 }
 
-/* ---- how it runs ---------------------------------------------------------------------------------------------------- */
+/* ---- how the instance runs -------------------------------------------------------------------------------------- */
 
-/* A volume of the node's own folders has a source; others are kept by their names, or are memory. What it is cannot change
- * while it is mounted. */
+/* Writes a volume. A folder of the node has a source; other volumes are stored by their names, or are memory. A mounted
+ * volume's type does not change. */
 static void volume_write(struct out *o, const struct state *s, const char *id, struct arena *arena)
 {
     struct volume_doc volume = {0};
@@ -355,7 +357,7 @@ const struct object *instance_placed_from(const struct state *s, const struct in
     return spec ? spec : work;
 }
 
-/* Whom the node runs it as: the owner's number, and whether an account of the owner's name may be taken instead. */
+/* Writes the owner's uid, and whether an account of the owner's name may be used instead. */
 static void user_write(struct out *o, const struct state *s, const char *owner)
 {
     const struct object *user = state_find(s, KIND_USER, owner);
@@ -378,7 +380,7 @@ static void run_write(struct out *o, const struct state *s, const struct object 
 
     arena_init(&arena);
     int rc = work_doc_read(doc, &arena, &work, NULL);
-    assert(rc == 0); /* both were read when they came */
+    assert(rc == 0); /* both documents were checked when they were written */
     rc = instance_doc_read(instance_doc, &arena, &held, NULL);
     assert(rc == 0);
     (void)rc;
@@ -465,9 +467,10 @@ int node_config_write(const struct state *s, const char *node, struct str *to)
     return 0;
 }
 
-/* ---- kept ----------------------------------------------------------------------------------------------------------- */
+/* ---- cached parts ----------------------------------------------------------------------------------------------- */
 
-/* As long as this is the same, so is what is written of the instance; but for volumes, which are objects of their own. */
+/* Returns a hash; as long as it is unchanged, so is the instance's part. Volumes are separate objects and not
+ * covered. */
 static uint64_t instance_mark(const struct state *s, const struct object *instance)
 {
     const struct object *work = state_find_work(s, instance->instance->workload);
@@ -483,7 +486,7 @@ static uint64_t instance_mark(const struct state *s, const struct object *instan
     return hash_pair(mark, from && from != work ? from->revision : 0);
 }
 
-/* The part of this instance in the text of before; both are in order of ids. NULL: it has none, or another one. */
+/* Returns the instance's part of the previous text; both are ordered by ID. NULL: there is none, or it is outdated. */
 static const struct node_config_part *part_kept(const struct node_config *c, size_t *at, uint64_t number, uint64_t mark)
 {
     while (*at < c->parts.len && c->parts.at[*at].number < number)
@@ -508,7 +511,7 @@ static void part_write(struct out *o, const struct state *s, const struct object
         const struct str written = {.at = to->text.at + part.at, .len = to->text.len - part.at};
         if (memmem(written.at, written.len, "\"volume\":", strlen("\"volume\":")) ||
             memmem(written.at, written.len, "\"tmpfs\":", strlen("\"tmpfs\":")))
-            part.mark = 0; /* what it is made of may change without it: never kept */
+            part.mark = 0; /* depends on volumes, which the mark does not cover: never reused */
     }
     part.len = to->text.len - part.at;
     vec_push(&to->parts, part);

@@ -1,4 +1,4 @@
-/* node_holdings.c - what instances on a node hold of it, when its document is about to change. */
+/* node_holdings.c - what instances on a node use of it, checked before its document changes; drain status. */
 #include <errno.h>
 #include <string.h>
 
@@ -68,7 +68,7 @@ static int ports_check(struct call *c, const struct object *instance, const stru
     return 0;
 }
 
-/* Has the node fewer devices than before, or more ports of its own? */
+/* Returns whether the node has fewer devices than before, or more ports of its own. */
 static bool takes_away(const struct berth_node *was, const struct berth_node *is)
 {
     if (is->gpus_len < was->gpus_len)
@@ -93,7 +93,7 @@ int node_held_check(struct call *c, const char *id, const json_t *old, const jso
         rc = node_doc_read(doc, &c->arena, &is, &c->err);
     if (rc < 0 || !node || !takes_away(&was.node, &is.node))
         return rc;
-    /* A plan may be placing something there at this moment, which no document shows. */
+    /* A plan may be placing an instance there at this moment, which no document shows yet. */
     if (was.node.state == BERTH_NODE_READY)
         return err_set(&c->err, EBUSY, "node %s takes new work; cordon it before it loses GPUs or ports", id);
     for (size_t i = 0; rc == 0 && i < node->node->instances_len; i++) {
@@ -106,7 +106,7 @@ int node_held_check(struct call *c, const char *id, const json_t *old, const jso
     return rc;
 }
 
-/* ---- drains ------------------------------------------------------------------------------------------------------ */
+/* ---- drains ----------------------------------------------------------------------------------------------------- */
 
 enum { WAITING_SHOWN_MAX = 20 };
 
@@ -123,8 +123,8 @@ size_t node_instances(const struct node_view *node)
     return n;
 }
 
-/* What an instance waits for that moves and has no replacement yet. Only a plan that was made since the drain, and
- * whose decisions are all committed, can say that there is no place. */
+/* Returns what an instance without a replacement waits for. Only a plan made after the drain, all of whose batches are
+ * committed, can tell that no node fits. */
 static const char *waits_for_place(const struct call *c, const struct object *node, const char *workload)
 {
     const struct scheduler_seen seen = scheduler_seen(c->control->scheduler);

@@ -21,7 +21,7 @@ struct condition {
     char *type, *text;
 };
 
-/* What the journal was told last. */
+/* The value in the last journal record. */
 struct recorded {
     char *resource;
     int percent; /* a multiple of USAGE_STEP */
@@ -30,13 +30,13 @@ enum { USAGE_STEP = 10 };
 
 struct live {
     char *node;
-    uint64_t created; /* of the node's object: one that was removed and added again is another one */
+    uint64_t created; /* revision that created the node: a node that was removed and added again is a different one */
     int64_t heard_ns;
     VEC(struct used) usage;
     VEC(struct recorded) recorded;
     VEC(struct condition) conditions;
     struct node_config config;
-    uint64_t config_revision; /* of the state, when that was looked at */
+    uint64_t config_revision; /* state revision of `config` */
 };
 
 struct node_lives {
@@ -97,14 +97,14 @@ static bool same_node(const void *ctx, uint32_t at, const void *key)
     return strcmp(((const struct node_lives *)ctx)->at.at[at]->node, key) == 0;
 }
 
-/* NULL: nothing was heard of this very node. */
+/* Returns the node's entry; NULL: this very node has not reported. */
 static struct live *find(const struct node_lives *l, const struct object *node)
 {
     uint32_t at = map_find(&l->map, hash_bytes(node->id, strlen(node->id), 0), same_node, l, node->id);
     return at == MAP_NONE || l->at.at[at]->created != node->created ? NULL : l->at.at[at];
 }
 
-/* The entry of a name stays when its node goes: names are few, and come back. */
+/* An entry stays when its node is deleted: names are few, and are used again. */
 static struct live *entry(struct node_lives *l, const struct object *node)
 {
     uint64_t hash = hash_bytes(node->id, strlen(node->id), 0);
@@ -175,10 +175,10 @@ const struct node_config *node_lives_config(struct node_lives *l, const struct s
     return &e->config;
 }
 
-/* ---- for the journal ---- */
+/* ---- for the journal -------------------------------------------------------------------------------------------- */
 
-/* The percentage that is recorded of a resource now. It changes only when use is a whole step away from it, so that use
- * at the edge of two steps is not recorded over and over; *ret_changed is untouched where it does not change. */
+/* Returns the percentage to record for a resource. It changes only when use is a whole step away from it, so that use
+ * at the edge of two steps is not recorded repeatedly. *ret_changed is set to true if it changes, else untouched. */
 static int usage_record(struct live *e, const char *resource, int percent, bool *ret_changed)
 {
     size_t at = 0;
@@ -199,7 +199,7 @@ static int usage_record(struct live *e, const char *resource, int percent, bool 
     return rounded;
 }
 
-/* Appends the node if any of its use has changed by a step. */
+/* Appends the node if some of its use has changed by a step. */
 static void node_record(const struct state *s, const struct object *node, struct live *e, struct str *to)
 {
     CLEANUP(str) struct str row = {0};
@@ -236,10 +236,10 @@ void node_lives_write(struct control *c)
     if (!rows.len)
         return;
     str_addf(&extra, "{\"usage\":[%s]}", str_text(&rows));
-    (void)journal_note(c, "node.usage", &extra); /* what is lost comes with the next step */
+    (void)journal_note(c, "node.usage", &extra); /* a failed record is made up for by the next step */
 }
 
-/* As Prometheus wants the text of a label. */
+/* Appends text escaped as a Prometheus label value. */
 static void label_add(struct str *to, const char *text)
 {
     for (; *text; text++) {

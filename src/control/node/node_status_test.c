@@ -1,4 +1,4 @@
-/* node_status_test.c - what nodes say of themselves, and the hash of what they shall run. */
+/* node_status_test.c - the reported status of nodes, and the hash of their configuration. */
 #include "control/api/kit_test.h"
 #include "control/node/node_status.h"
 
@@ -48,7 +48,7 @@ static void what_a_node_says_is_shown(void **state)
     assert_null(kit_at(k, "status/usage/memory"));
     assert_int_equal(json_array_size(kit_at(k, "status/conditions")), 0);
     assert_true(state_revision(control_state(k->control)) == revision); /* nothing of it is written */
-    /* Another node of that name has said nothing yet. */
+    /* A new node of that name has not reported yet. */
     CALL(k, 204, ADMIN, "DELETE", "/v1/nodes/n1", NULL);
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n1}");
     CALL(k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);

@@ -1,4 +1,4 @@
-/* node_verbs.c - what administrators do to a node that is there. */
+/* node_verbs.c - administrators' verbs on existing nodes. */
 #include <errno.h>
 #include <string.h>
 
@@ -13,10 +13,10 @@
 struct move {
     const char *verb;
     enum berth_node_state to;
-    int disabled; /* 1: set, 0: clear, -1: leave */
+    int disabled; /* 1: set, 0: clear, -1: keep */
 };
 
-/* A lost node cannot be told; it will be so when it comes back. */
+/* The state of a lost node takes effect when the node comes back. */
 static int move(struct call *c, const char *id, json_t *doc, const void *arg)
 {
     const struct move *m = arg;
@@ -82,13 +82,13 @@ int node_drain(struct call *c)
     return move_to(c, &m);
 }
 
-/* ---- parts of the document --------------------------------------------------------------------------------------- */
+/* ---- parts of the document -------------------------------------------------------------------------------------- */
 
 const char *const node_capability_keys[] = {"allocatable", "gpus",      "runtimes",   "images",
                                             "ports",       "page_size", "overcommit", NULL};
 const char *const node_setting_keys[] = {"labels", "taints", "zone", "rack", "domain", "rank", NULL};
 
-/* Replaces these keys by those of the body, and leaves the others alone. */
+/* Replaces these keys by those of the body; other keys are kept. */
 static int replace_part(struct call *c, const char *id, json_t *doc, const void *arg)
 {
     const char *const *keys = arg;

@@ -17,7 +17,7 @@ static const char *member(const json_t *doc, const char *key)
     return json_string_value(json_object_get(doc, key));
 }
 
-/* ---- volumes ----------------------------------------------------------------------------------------------------- */
+/* ---- volumes ---------------------------------------------------------------------------------------------------- */
 
 static int volume_belongs(struct call *c, const struct crud *k, const char *id, const json_t *doc,
                           const char **ret_owner, const char **ret_group)
@@ -39,7 +39,7 @@ static int volume_belongs(struct call *c, const struct crud *k, const char *id, 
     return 0;
 }
 
-/* A volume's type may be called its kind, as in a cluster file a resource's is. */
+/* Accepts `kind` as the volume's type, as for resources in a cluster file. */
 static int volume_normalise(struct call *c, const struct crud *k, json_t *body)
 {
     const char *word = json_string_value(json_object_get(body, "kind"));
@@ -67,7 +67,8 @@ static int volume_prepare(struct call *c, const struct crud *k, const char *id, 
     return 0;
 }
 
-/* What it is cannot change under those who mount it, and a folder of a node is not everybody's to give. */
+/* A mounted volume's type, path and size cannot change, and only some users may create a volume that is a folder of a
+ * node. */
 static int volume_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
 {
     static const char *const what[] = {"type", "path", "size"};
@@ -100,7 +101,7 @@ static bool is_text(const json_t *value, const char *text)
     return json_is_string(value) && strcmp(json_string_value(value), text) == 0;
 }
 
-/* One alone may stand without brackets. */
+/* A single entry needs no brackets. */
 static bool mounts(const json_t *doc, const char *id)
 {
     const json_t *volumes = json_object_get(doc, "volumes"), *mounted = json_object_get(doc, "mounts");
@@ -112,7 +113,7 @@ static bool mounts(const json_t *doc, const char *id)
     return found;
 }
 
-/* The text is searched first: most workloads mount nothing of that name. */
+/* Searches the text first: most workloads do not mention the name. */
 static bool object_mounts(const struct object *o, const char *id)
 {
     if (!memmem(o->doc.at, o->doc.len, id, strlen(id)))
@@ -147,7 +148,7 @@ const char *volume_user(struct call *c, const char *id)
     return NULL;
 }
 
-/* Whoever mounts it guards it, so that nobody can begin to while it goes. */
+/* A workload that mounts a volume guards its revision, so no mount can begin while the volume is deleted. */
 static int volume_leaving(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *next)
 {
     (void)k;
@@ -156,7 +157,8 @@ static int volume_leaving(struct call *c, const struct crud *k, const char *id, 
     return user ? err_set(&c->err, EBUSY, "volume %s is mounted by %s; change or delete that first", id, user) : 0;
 }
 
-static const char *const volume_keep[] = {"owner", "group", "node", NULL}; /* it stays where its data is */
+/* a volume stays on the node with its data */
+static const char *const volume_keep[] = {"owner", "group", "node", NULL};
 
 const struct crud volume_crud = {
     .kind = KIND_VOLUME,
@@ -170,7 +172,7 @@ const struct crud volume_crud = {
     .keep = volume_keep,
 };
 
-/* ---- resources and profiles: what is called by its name ---------------------------------------------------------- */
+/* ---- resources and profiles: objects identified by their name --------------------------------------------------- */
 
 static int named_prepare(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)
 {
@@ -206,7 +208,7 @@ const struct crud resource_crud = {
     .check = resource_check,
 };
 
-/* An empty cluster is planned with it: what a plan would refuse is refused here. */
+/* Plans an empty cluster with the profile, so that a profile that plans would reject is rejected here. */
 static int profile_try(struct call *c, const struct berth_profile *profile)
 {
     struct berth_cluster *cluster = berth_cluster_new();
@@ -251,7 +253,7 @@ const struct crud profile_crud = {
     .leaving = profile_leaving,
 };
 
-/* ---- instances: plans make them, agents report them, people only look -------------------------------------------- */
+/* ---- instances: created by plans, reported by agents, read-only for users --------------------------------------- */
 
 static bool instance_pass(const struct call *c, const struct object *o)
 {
@@ -271,7 +273,7 @@ static void instance_show(const struct call *c, const struct object *o, json_t *
 
 const struct crud instance_crud = {
     .kind = KIND_INSTANCE,
-    .make = PERMIT_SYSTEM, /* there is no route for it */
+    .make = PERMIT_SYSTEM, /* no route creates instances */
     .change = PERMIT_SYSTEM,
     .show = instance_show,
     .pass = instance_pass,

@@ -1,4 +1,4 @@
-/* port.c - which ports are whose. */
+/* port.c - allocation of ports: the system's ports and the blocks of apps. */
 #include "control/node/port.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "base/bits.h"
 #include "wire/doc/api.h"
 
-/* The system's own. Those within the range of blocks keep their block from being given out. */
+/* The system's own ports. A block that contains one of them is not given out. */
 static const struct system_port ports[] = {
     {"berthd",        3980, BERTH_TCP},
     {"berth-agent",   3981, BERTH_TCP},
@@ -27,14 +27,14 @@ static void taken_add(uint64_t *taken, int64_t index)
         bits_add(taken, (size_t)index);
 }
 
-/* The index that a document of the transaction itself asks for; -1: none. */
+/* Returns the index that a document of the transaction itself has; -1: none. */
 static int64_t index_of(const json_t *doc)
 {
     const json_t *index = json_object_get(doc, "index");
     return json_is_integer(index) ? json_integer_value(index) : -1;
 }
 
-/* Does the transaction write this workload? Then the state's word about it is out of date. */
+/* Returns whether the transaction writes this workload; the state's version of it is then outdated. */
 static bool rewritten(const struct change *c, const struct object *o)
 {
     for (size_t i = 0; i < c->items.len; i++) {
@@ -61,7 +61,7 @@ static void workloads_add(const struct change *c, uint64_t *taken)
             taken_add(taken, index_of(c->items.at[i].doc));
 }
 
-/* What was placed from an earlier form of a workload, or of one that is gone, still holds the ports of that form. */
+/* Instances of an earlier version of a workload, or of a deleted one, still use the ports of that version. */
 static void specs_add(const struct change *c, uint64_t *taken)
 {
     size_t len;
@@ -85,7 +85,7 @@ int port_index_take(struct change *c, int32_t *ret, struct berth_err *err)
     for (int32_t index = 0; index < INDEXES; index++) {
         if (bits_has(taken, (size_t)index))
             continue;
-        /* Two transactions that take an index at the same time both write this key, so one of them is run again. */
+        /* Two concurrent transactions that take an index both write this key, so one of them is repeated. */
         (void)change_read(c, KIND_COUNTER, "ports");
         change_put(c, KIND_COUNTER, "ports", json_pack("{s:i}", "last", (int)index));
         *ret = index;

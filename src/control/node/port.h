@@ -1,7 +1,8 @@
-/* port.h - the table of ports: blocks for apps by index, fixed ones for the system, none twice.
+/* port.h - allocation of ports: a block for each app by its index, fixed ports for the system, no overlaps.
  *
- * An app with endpoints gets an index, and with it the ports PORT_BASE + PORT_BLOCK * index and on, below PORT_END. Indexes
- * are recycled: the lowest free one. Ports of the system stand in one table, checked against the blocks and each other.
+ * An app with endpoints has an index, and with it the ports from PORT_BASE + PORT_BLOCK * index on, below PORT_END. The
+ * lowest free index is used. Ports of the system are in one table, which is checked against the blocks and for
+ * duplicates.
  */
 #pragma once
 
@@ -12,9 +13,9 @@ struct system_port {
     uint16_t port;
     enum berth_protocol protocol;
 };
-/* NULL past the end. */
+/* Returns NULL past the end. */
 const struct system_port *system_port_at(size_t i);
 
-/* The lowest index that no app has and whose block holds no system port; -EDQUOT: none is left. Looks through the change,
- * and guards against a second app that takes it at the same time (KIND_COUNTER "ports"). */
+/* Takes the lowest index that no app has and whose block contains no system port; -EDQUOT: none is left. Considers the
+ * change's documents, and guards against another transaction that takes the same index (KIND_COUNTER "ports"). */
 int port_index_take(struct change *c, int32_t *ret, struct berth_err *err);

@@ -35,7 +35,7 @@ static void app_put(struct world *w, int number, int index)
     world_put(w, KIND_APP, id, text);
 }
 
-/* One transaction that takes `n` indexes; the last one is in *ret. */
+/* Takes `n` indexes in one transaction; *ret: the last one. */
 static int take(struct world *w, size_t n, int32_t *ret)
 {
     struct arena arena;
@@ -68,7 +68,7 @@ static void the_lowest_free_index_is_taken(void **state)
     app_put(w, 3, 3);
     assert_int_equal(take(w, 1, &index), 0);
     assert_int_equal(index, 2);
-    world_drop(w, KIND_APP, "a1.alice"); /* recycled */
+    world_drop(w, KIND_APP, "a1.alice"); /* used again */
     assert_int_equal(take(w, 1, &index), 0);
     assert_int_equal(index, 0);
 }
@@ -83,7 +83,7 @@ static void one_transaction_may_take_several(void **state)
     assert_int_equal(index, 3); /* 0, 2, 3 */
 }
 
-/* What the transaction itself deletes or moves is free for it. */
+/* Indexes that the transaction itself frees are free for it. */
 static void what_the_transaction_gives_up_is_free(void **state)
 {
     struct world *w = *state;
@@ -113,7 +113,7 @@ static void what_still_runs_keeps_its_ports(void **state)
     assert_int_equal(index, 1);
 }
 
-/* Two transactions that take one at the same time must not both succeed. */
+/* Two concurrent transactions that take an index must not both succeed. */
 static void takers_guard_against_each_other(void **state)
 {
     struct world *w = *state;

@@ -1,7 +1,7 @@
-/* report.c - what agents say of their node becomes the state of its instances.
+/* report.c - applies agents' reports about their node to its instances.
  *
- * A report says how things are, so one that is repeated or late must not undo what is known since: epochs and numbers
- * only grow. What has not changed is not written; then the report only renews the node's lease.
+ * A report describes the present state, so a repeated or late report must not undo what is known since: epochs and
+ * sequence numbers only grow. Unchanged values are not written; such a report only renews the node's lease.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,10 +27,10 @@ struct reporting {
     struct call *c;
     const char *node;
     struct report_doc said;
-    json_t *unknown; /* instances that are not to be there */
+    json_t *unknown; /* instances that must not be on the node */
 };
 
-/* Another agent has spoken for this node since; the one that hears this must give way. */
+/* A newer agent has reported for this node; the agent that receives this error must exit. */
 static int superseded(struct reporting *r, uint64_t known)
 {
     metric_add(r->c->control->metrics, METRIC_REPORTS, 1, 1);
@@ -69,9 +69,9 @@ static void set_since(const struct reporting *r, json_t *doc, const char *state)
     (void)json_object_set_new(doc, "since", json_string(timestamp_text(r->c->now_ns, now)));
 }
 
-/* ---- use --------------------------------------------------------------------------------------------------------- */
+/* ---- use -------------------------------------------------------------------------------------------------------- */
 
-/* Only what a workload asks for may become a name in the cluster: an agent cannot fill it with others. */
+/* Only resources that the workload requests may become names in the cluster: an agent cannot fill it with others. */
 static bool usage_known(struct reporting *r, const struct object *instance, const json_t *present, const char *resource)
 {
     if (strcmp(resource, "cpu") == 0 || strcmp(resource, "memory") == 0 || json_object_get(present, resource))
@@ -84,7 +84,7 @@ static bool usage_known(struct reporting *r, const struct object *instance, cons
            json_object_get(json_object_get(doc, "limits"), resource);
 }
 
-/* A tenth more or less is the same: reports come often, and each that is written is a new revision. */
+/* Ignores differences of up to a tenth: reports are frequent, and each written one is a new revision. */
 static bool usage_differs(const char *resource, const json_t *present, int64_t used)
 {
     int64_t was = 0;
@@ -95,7 +95,7 @@ static bool usage_differs(const char *resource, const json_t *present, int64_t u
     return apart > was / 10;
 }
 
-/* The most it was seen to use, as exactly as use is written down. */
+/* Records the highest use, with the precision of recorded use. */
 static void note_peak(json_t *doc, const char *resource, int64_t used)
 {
     char amount[QUANTITY_TEXT_MAX];
@@ -131,7 +131,7 @@ static void report_usage(struct reporting *r, const struct object *instance, con
     }
 }
 
-/* ---- one instance ------------------------------------------------------------------------------------------------ */
+/* ---- one instance ----------------------------------------------------------------------------------------------- */
 
 static void report_ports(const struct report_item *item, json_t *doc)
 {
@@ -159,8 +159,8 @@ static void tell(struct reporting *r, const struct object *o, const char *type, 
     events_later(r->c, &event);
 }
 
-/* A workload whose pods fail waits before the next try, longer each time, until one of them is well. Those of a job are
- * counted to its end. Returns how many there were. */
+/* A workload whose pods fail waits before the next try, each time longer, until one of them is ready. A job's failures
+ * are counted until its end. Returns the number of failures. */
 static int64_t note_failure(struct reporting *r, const char *workload)
 {
     enum { FAILURES_MAX = 10000 };
@@ -196,7 +196,7 @@ static enum work_outcome failure_outcome(const struct report_item *item)
     return item->words.oom_killed ? OUTCOME_OUT_OF_MEMORY : OUTCOME_FAILED;
 }
 
-/* A workload that is not to be tried again: its document says so, and that makes it held. */
+/* Marks a workload as ended, so that no new instance is placed. */
 static void finish_work(struct reporting *r, const struct object *work, bool failed, const struct report_item *item)
 {
     json_t *doc = change_edit(&r->c->change, work->kind, work->id);
@@ -212,7 +212,7 @@ static int64_t failures_of(struct reporting *r, const char *workload)
     return json_integer_value(json_object_get(change_read(&r->c->change, KIND_FACT, id), "value"));
 }
 
-/* Is this failure of an array's task its last? Then neither the others nor a pause follow from it. */
+/* Returns whether an array task may not be retried. Its failure then affects neither the other tasks nor the pause. */
 static bool task_is_final(struct reporting *r, const struct object *work, const struct work_doc *d)
 {
     int64_t retries = d->run.restart_policy == RESTART_NEVER || !d->job.requeue ? 0
@@ -221,9 +221,9 @@ static bool task_is_final(struct reporting *r, const struct object *work, const 
     return work->kind == KIND_JOB && d->job.array.count && failures_of(r, work->id) >= retries;
 }
 
-/* It is over without having been told to: what its restart policy says. Services are restarted unless they say otherwise;
- * a job fails when its retries are used up, which are counted over all its tasks; of an array the task alone does. True:
- * that it did. */
+/* Applies the restart policy to an instance that has ended on its own. Services are restarted by default. A job fails
+ * when the retries of all its tasks together are used up; in an array only the task fails. Returns true if an array
+ * task has failed for good. */
 static bool end_of_run(struct reporting *r, const struct object *o, const struct report_item *item)
 {
     struct work_doc d = {0};
@@ -246,7 +246,7 @@ static bool end_of_run(struct reporting *r, const struct object *o, const struct
     return false;
 }
 
-/* What it used, now that it is over. */
+/* Records the use of the ended instance. */
 static void note_use(struct reporting *r, const struct object *o, const struct report_item *item, const json_t *doc)
 {
     static const char *const outcomes[] = {
@@ -258,17 +258,19 @@ static void note_use(struct reporting *r, const struct object *o, const struct r
     usage_note(&r->c->change, o, doc, &end);
 }
 
-/* It is over: a task that is done stays as a record, everything else frees what it held. */
+/* Handles the end of an instance: the record of a finished task is kept, anything else is deleted and frees its
+ * resources. */
 static void over(struct reporting *r, const struct object *o, const struct report_item *item)
 {
-    bool asked = item->state == REPORT_STOPPED || o->instance->state == BERTH_STOPPING; /* it was told to stop */
+    /* the instance was told to stop */
+    bool asked = item->state == REPORT_STOPPED || o->instance->state == BERTH_STOPPING;
     if (asked)
         tell(r, o, "Stopped", item);
     else if (item->state == REPORT_FAILED || (item->error && *item->error))
         tell(r, o, "Failed", item);
     else if (item->state == REPORT_ENDED)
         tell(r, o, "Ended", item);
-    bool final = o->instance->failed; /* it was stopped because it ran for too long */
+    bool final = o->instance->failed; /* stopped at its time limit */
     if (!asked)
         final = end_of_run(r, o, item);
     CLEANUP(json) json_t *was = object_doc(o);
@@ -286,9 +288,9 @@ static void over(struct reporting *r, const struct object *o, const struct repor
         change_delete(&r->c->change, KIND_INSTANCE, o->id);
 }
 
-/* ---- what else it says --------------------------------------------------------------------------------------------- */
+/* ---- further details -------------------------------------------------------------------------------------------- */
 
-/* Steps of a hundredth are enough for people, and each that is written is a new revision. */
+/* Steps of one percent suffice, because each written step is a new revision. */
 static bool progress_differs(const json_t *doc, int32_t progress)
 {
     enum { STEP = 10, WHOLE = 1000 };
@@ -297,7 +299,7 @@ static bool progress_differs(const json_t *doc, int32_t progress)
     return !known || apart >= STEP || (progress == WHOLE && was != WHOLE);
 }
 
-/* A report says all there is to say of an instance: what it does not mention is no more. Only its progress stays. */
+/* A report describes an instance completely: what it does not mention is removed. Only the progress stays. */
 static void report_words(const struct report_item *item, json_t *doc)
 {
     static const char *const now[] = {"note", "unenforced", "over", "foreign_port"};
@@ -309,7 +311,7 @@ static void report_words(const struct report_item *item, json_t *doc)
     instance_words_put(doc, &words);
 }
 
-/* The workload whose block a port is in, if an instance of it is on the node; NULL: none. */
+/* Returns the workload whose block contains the port, if the node has an instance of it; NULL: none. */
 static const struct object *port_holder(const struct reporting *r, int32_t port)
 {
     static const enum kind holders[] = {KIND_APP, KIND_JOB, KIND_VM};
@@ -327,7 +329,7 @@ static const struct object *port_holder(const struct reporting *r, int32_t port)
     return NULL;
 }
 
-/* Tells both, neither of whom learns who the other one is: they may be of different tenants. */
+/* Notifies both workloads. Neither learns which the other one is: they may belong to different tenants. */
 static void tell_foreign_port(struct reporting *r, const struct object *o, int32_t port)
 {
     const struct object *works[] = {state_find_work(r->c->state, o->instance->workload), port_holder(r, port)};
@@ -359,14 +361,14 @@ static enum berth_state reported_state(enum report_state said)
 static void report_state(struct reporting *r, const struct object *o, const struct report_item *item, json_t *doc)
 {
     enum berth_state from = o->instance->state, to = reported_state(item->state);
-    if (!instance_transition_ok(from, to)) /* told to stop, and still running: that is known */
+    if (!instance_transition_ok(from, to)) /* told to stop, and still running: no news */
         to = from;
     if (to != from)
         set_since(r, doc, berth_state_name(to));
     if (to == BERTH_RUNNING && !o->instance->started_ns)
         (void)json_object_set(doc, "started", json_object_get(doc, "since"));
     (void)json_object_set_new(doc, "ready", json_boolean(to == BERTH_RUNNING && item->ready));
-    /* One that has been well all along says nothing of those that fail. */
+    /* An instance that was ready before does not end the failure pause of the workload. */
     if ((to == BERTH_RUNNING && item->ready && !o->instance->ready) || to == BERTH_ENDED)
         note_health(r, o->instance->workload);
     if (item->error && *item->error)
@@ -417,9 +419,9 @@ static int report_item(struct reporting *r, const struct report_item *item)
     return 0;
 }
 
-/* ---- the node ---------------------------------------------------------------------------------------------------- */
+/* ---- the node --------------------------------------------------------------------------------------------------- */
 
-/* It lives: what was lost is what it was before, what was joining has joined, unless an OpTask is to be done first. */
+/* A lost node returns to its previous state; a joining node becomes ready unless an OpTask has to be done first. */
 static void report_node(struct reporting *r, const json_t *present)
 {
     uint64_t epoch = (uint64_t)json_integer_value(json_object_get(present, "epoch"));
@@ -465,12 +467,12 @@ static void heard_whole(struct call *c, void *ctx)
     uint64_t epoch = 0, seq = 0;
     bool later = control_last_heard(c->control, w->node, &epoch, &seq) &&
                  (epoch > w->epoch || (epoch == w->epoch && seq >= w->seq));
-    if (!later) /* one that came after it may have been taken first */
+    if (!later) /* a later report may have been handled first */
         control_heard(c->control, w->node, w->epoch, w->seq);
 }
 
-/* A report that is written counts as heard up to the one before, until it is durable: should the commit meet a
- * conflict, it is run again. */
+/* Renews the lease. A report that writes is recorded with the previous sequence number until its commit is durable,
+ * because it is handled again after a conflict. */
 static void hear(struct reporting *r)
 {
     struct call *c = r->c;

@@ -1,4 +1,4 @@
-/* report_test.c - what agents say, in order, out of order, and about what is not theirs. */
+/* report_test.c - agents' reports: in order, out of order, and about instances of other nodes. */
 #include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
@@ -60,7 +60,7 @@ static void who_may_report(void **state)
 static void a_heartbeat_writes_nothing(void **state)
 {
     struct kit *k = *state;
-    report(k, 200, "{epoch: 1, seq: 1}"); /* the epoch is new */
+    report(k, 200, "{epoch: 1, seq: 1}"); /* a new epoch is written */
     uint64_t revision = revision_of(k);
     CLEANUP(mem) char *config = mem_strdup(kit_text(k, "config"));
     assert_true(strlen(config) > 0);
@@ -185,7 +185,7 @@ static void what_has_ended_stays_only_of_jobs(void **state)
     SAYS(k, "oom");
     CALL(k, 200, "user:bob", "GET", "/v1/events", NULL);
     assert_null(strstr(k->text, "oom"));
-    /* It cannot be brought back to life, nor ended twice. */
+    /* An ended instance cannot run again or end twice. */
     uint64_t revision = revision_of(k);
     (void)snprintf(body, sizeof body, "{epoch: 1, seq: 2, instances: [{id: %lld, state: ended}]}", (long long)task);
     report(k, 200, body);
@@ -194,7 +194,7 @@ static void what_has_ended_stays_only_of_jobs(void **state)
     report(k, 200, body);
     assert_int_equal(kit_number(k, "unknown/0"), task);
     assert_int_equal(revision_of(k), revision);
-    kit_sleep(k, 11); /* what failed is placed again, after a pause */
+    kit_sleep(k, 11); /* the failed pods are placed again after a pause */
     CALL(k, 200, ALICE, "GET", "/v1/instances?state=assigned", NULL);
     assert_int_equal(json_array_size(kit_at(k, "items")), 2);
 }
@@ -208,12 +208,12 @@ static void instances_of_other_nodes_are_not_touched(void **state)
     uint64_t revision = revision_of(k);
     CALL(k, 200, N2, "POST", "/v1/nodes/n2/report", "{epoch: 1, seq: 1, instances: [{id: 1, state: stopped}]}");
     assert_int_equal(kit_number(k, "unknown/0"), 1);
-    assert_int_equal(revision_of(k), revision + 1); /* the epoch */
+    assert_int_equal(revision_of(k), revision + 1); /* only the epoch is written */
     CALL(k, 200, ALICE, "GET", "/v1/instances/1", NULL);
     assert_string_equal(kit_text(k, "state"), "assigned");
 }
 
-/* How many events of this kind the caller sees. */
+/* Returns how many port conflict events the caller sees. */
 static size_t conflicts(struct kit *k, const char *who)
 {
     size_t len = 0;
@@ -223,7 +223,7 @@ static size_t conflicts(struct kit *k, const char *who)
     return len;
 }
 
-/* Both sides are told once, and neither who the other one is. An app that is not on the node is none of the node's business. */
+/* Both owners get one event, which does not name the other side. An app that is not on the node gets none. */
 static void ports_of_others_are_told(void **state)
 {
     struct kit *k = *state;
@@ -232,7 +232,7 @@ static void ports_of_others_are_told(void **state)
     CALL(k, 201, "user:bob", "POST", "/v1/jobs", "{name: evil, requests: {cpu: 1}}");
     kit_plan(k);
     CALL(k, 201, ADMIN, "POST", "/v1/apps",
-         "{name: far, requests: {cpu: 64}, endpoints: [http]}"); /* no node takes it */
+         "{name: far, requests: {cpu: 64}, endpoints: [http]}"); /* fits on no node */
     kit_plan(k);
     report(k, 200, "{epoch: 1, seq: 1, instances: [{id: 1, state: running}, {id: 2, state: running}]}");
     report(k, 200, "{epoch: 1, seq: 2, instances: [{id: 2, state: running, foreign_port: 10003}]}");
@@ -245,7 +245,7 @@ static void ports_of_others_are_told(void **state)
     report(k, 200, "{epoch: 1, seq: 3, instances: [{id: 2, state: running, foreign_port: 10003, note: on}]}");
     assert_int_equal(conflicts(k, ALICE), 1);
     report(k, 200, "{epoch: 1, seq: 4, instances: [{id: 2, state: running, foreign_port: 10020}]}");
-    assert_int_equal(conflicts(k, ADMIN), 3); /* of the job alone */
+    assert_int_equal(conflicts(k, ADMIN), 3); /* another event for the job only */
     assert_int_equal(conflicts(k, ALICE), 1);
     report(k, 400, "{epoch: 1, seq: 5, instances: [{id: 2, state: running, foreign_port: 70000}]}");
 }
@@ -333,13 +333,13 @@ static void what_fails_is_tried_again_after_a_pause(void **state)
     kit_sleep(&k, 6);
     CALL(&k, 200, ADMIN, "GET", "/v1/apps/web", NULL);
     assert_int_equal(kit_number(&k, "status/instances/0/id"), 2);
-    /* Twice as long the second time. */
+    /* The second pause is twice as long. */
     CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n1/report", "{epoch: 1, seq: 2, instances: [{id: 2, state: ended}]}");
     kit_sleep(&k, 15);
     CALL(&k, 200, ADMIN, "GET", "/v1/apps/web", NULL);
     assert_int_equal(kit_number(&k, "status/placed"), 0);
     kit_sleep(&k, 6);
-    /* One that is well ends it. */
+    /* A ready instance ends the pause. */
     CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n1/report", "{epoch: 1, seq: 3, instances: [{id: 3, state: running}]}");
     CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n1/report", "{epoch: 1, seq: 4, instances: [{id: 3, state: failed}]}");
     kit_sleep(&k, 11);

@@ -9,15 +9,15 @@
 #include "base/vec.h"
 #include "control/watch/derived_parts.h"
 
-/* ---- the jobs of a gang --------------------------------------------------------------------------------------------- */
+/* ---- jobs of a gang --------------------------------------------------------------------------------------------- */
 
 enum { ROLES_MAX = 64 };
 
-/* In order of their ids. */
+/* Ordered by ID. */
 struct roles {
     const struct object *at[ROLES_MAX];
     size_t len;
-    uint64_t first; /* its number */
+    uint64_t first; /* number of the first job */
 };
 
 static const struct object *job_of(const struct state *s, uint64_t number, const char *gang)
@@ -30,7 +30,7 @@ static const struct object *job_of(const struct state *s, uint64_t number, const
     return job && strcmp(job->work->gang, gang) == 0 ? job : NULL;
 }
 
-/* At least the job itself. */
+/* Finds the jobs of the gang; at least the job itself. */
 static void roles_find(const struct state *s, const struct object *job, struct roles *ret)
 {
     const char *gang = job->work->gang;
@@ -45,7 +45,7 @@ static void roles_find(const struct state *s, const struct object *job, struct r
         ret->at[ret->len] = one;
 }
 
-/* ---- its tasks ------------------------------------------------------------------------------------------------------ */
+/* ---- tasks of a gang -------------------------------------------------------------------------------------------- */
 
 struct mate {
     uint32_t rank;
@@ -63,7 +63,7 @@ static int mate_compare(const void *a_, const void *b_)
 
     if (a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
-    return a->number > b->number ? -1 : a->number < b->number; /* the newest first */
+    return a->number > b->number ? -1 : a->number < b->number; /* newest first */
 }
 
 static void mates_add(const struct object *job, uint32_t before, struct mates *to)
@@ -75,7 +75,7 @@ static void mates_add(const struct object *job, uint32_t before, struct mates *t
     }
 }
 
-/* One for each rank that has or had a place, in order; of several instances the newest. */
+/* Finds one task for each rank that has or had an instance, in order; of several instances the newest. */
 static void mates_find(const struct roles *roles, struct mates *ret)
 {
     uint32_t before = 0;
@@ -93,11 +93,11 @@ static void mates_find(const struct roles *roles, struct mates *ret)
     ret->len = kept;
 }
 
-/* ---- their nodes ---------------------------------------------------------------------------------------------------- */
+/* ---- nodes of a gang -------------------------------------------------------------------------------------------- */
 
 struct host {
     const char *node;
-    uint32_t rank, slots; /* the lowest there; how many */
+    uint32_t rank, slots; /* lowest rank on the node; number of tasks */
 };
 struct hosts {
     struct host *at;
@@ -119,7 +119,7 @@ static int by_rank(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* In order of the lowest rank there. */
+/* Ordered by the lowest rank on each node. */
 static void hosts_find(const struct mates *mates, struct hosts *ret)
 {
     size_t kept = 0;
@@ -141,7 +141,7 @@ static void hosts_find(const struct mates *mates, struct hosts *ret)
     qsort(ret->at, ret->len, sizeof *ret->at, by_rank);
 }
 
-/* ---- what is written ------------------------------------------------------------------------------------------------ */
+/* ---- output ----------------------------------------------------------------------------------------------------- */
 
 static bool is_starting(const struct instance_view *i)
 {
@@ -167,7 +167,7 @@ static void hosts_write(struct out *o, const struct state *s, const struct hosts
     for (size_t i = 0; i < hosts->len; i++) {
         out_open(o, NULL, '{');
         out_text(o, "node", hosts->at[i].node);
-        /* All on one node: whatever that is called elsewhere, it finds itself. */
+        /* All tasks are on one node: it reaches itself, whatever address other nodes use. */
         out_text(o, "address", hosts->len == 1 ? "127.0.0.1" : node_place(s, hosts->at[i].node, &arena).address);
         out_number(o, "slots", hosts->at[i].slots);
         out_close(o, '}');
@@ -176,7 +176,7 @@ static void hosts_write(struct out *o, const struct state *s, const struct hosts
     arena_done(&arena);
 }
 
-/* Where the others are, and which of those on its node it is. */
+/* Writes where the peers are, and the task's index among those on its node. */
 static void places_write(struct out *o, const struct state *s, const struct mates *mates, const char *node,
                          uint32_t rank)
 {
@@ -194,7 +194,7 @@ static void places_write(struct out *o, const struct state *s, const struct mate
     vec_done(&hosts);
 }
 
-/* A gang that may be smaller than it wishes: those that are there count, and have the lowest ranks. */
+/* For a gang that may be smaller than desired: renumbers the existing tasks without gaps. */
 static void ranks_close(struct mates *mates, uint32_t *rank, uint32_t *size)
 {
     uint32_t own = *rank;

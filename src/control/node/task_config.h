@@ -1,8 +1,8 @@
-/* task_config.h - the part of a job's task in its job, as its node is told: rank, size, who else there is.
+/* task_config.h - the "task" member of a node's configuration: a task's rank, size and peers in its job.
  *
- * What belongs together is one gang: a job with `gang`, or the roles of a set, which are jobs with ids in a row and the same
- * gang. Ranks go by job, then by ordinal. Who is where is told until the task runs: its environment is made then, and later
- * comings and goings among its mates are not its business.
+ * Tasks that belong together are one gang: a job with `gang`, or the roles of a set, which are jobs with consecutive
+ * IDs and the same gang. Ranks are ordered by job, then by ordinal. The locations of peers are written until the task
+ * runs: its environment is made then, and later changes of its peers do not affect it.
  */
 #pragma once
 
@@ -10,11 +10,12 @@
 #include "control/watch/derived_out.h"
 #include "wire/doc/api.h"
 
-/* Rank 0 of a gang may listen here: above the ports of apps (PORT_BASE to PORT_END) and of outgoing connections (to 60999 by
- * default), so that only another gang's is in the way, one whose number differs by a multiple of TASK_PORTS. */
+/* Ports on which rank 0 of a gang may listen: above the ports of apps (PORT_BASE to PORT_END) and of outgoing
+ * connections (up to 60999 by default). Only gangs whose numbers differ by a multiple of TASK_PORTS conflict. */
 enum { TASK_PORT_BASE = 61000, TASK_PORTS = 4000 };
 
-/* Writes the member "task"; nothing for what is no job, or one of a single task. `work` is what it was placed from. */
+/* Writes the member "task"; writes nothing for a workload that is not a job, or a job with one task. `work` is the
+ * document that the instance was placed from. */
 void task_write(struct out *o, const struct state *s, const struct object *instance, const struct work_doc *work);
-/* As long as this is the same, and the instance and its job, so is what is written. */
+/* Returns a hash; as long as it, the instance and its job are unchanged, task_write writes the same. */
 uint64_t task_mark(const struct state *s, const struct object *instance);

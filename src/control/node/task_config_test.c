@@ -1,4 +1,4 @@
-/* task_config_test.c - what a node is told of a task's part in its job. */
+/* task_config_test.c - the "task" member of a node's configuration. */
 #include "control/node/task_config.h"
 
 #include "base/mem.h"
@@ -45,7 +45,7 @@ static void instance_put(struct world *w, unsigned number, const char *job, unsi
     world_put(w, KIND_INSTANCE, str_u64(number, id), text.at);
 }
 
-/* The member "task" of an instance, in one line with sorted keys; "": none. Free with free. */
+/* Returns the member "task" of an instance on one line with sorted keys; "": none. Free with free(). */
 static char *task_text(const struct world *w, const char *node, unsigned number)
 {
     CLEANUP(str) struct str text = {0};
@@ -70,7 +70,7 @@ static void task_is(const struct world *w, const char *node, unsigned number, co
     free(found);
 }
 
-/* What is kept from one change to the next is what would be written anew. */
+/* Checks that the cached configuration equals a newly written one. */
 static void kept_is_right(const struct world *w, struct node_config *kept, const char *node)
 {
     CLEANUP(str) struct str text = {0};
@@ -121,7 +121,7 @@ static void a_gang_knows_where_it_is(void **state)
     task_is(w, "n2", 3,
             "{\"hosts\":[{\"address\":\"n2\",\"node\":\"n2\",\"slots\":2},{\"address\":\"10.0.0.1\",\"node\":\"n1\","
             "\"slots\":1}],\"local_rank\":1,\"node_rank\":0,\"port\":61017,\"rank\":2,\"size\":3}");
-    /* From then on the others are not its business. */
+    /* A running task's configuration no longer contains its peers. */
     instance_put(w, 3, "4017", 2, "n2", "running");
     task_is(w, "n2", 3, "{\"rank\":2,\"size\":3}");
 }
@@ -174,7 +174,7 @@ static void what_is_kept_follows_the_mates(void **state)
     job_put(w, "6", ",\"replicas\":2,\"role\":\"worker\",\"of\":5");
     instance_put(w, 1, "5", 0, "n1", "assigned");
     kept_is_right(w, &kept, "n1");
-    instance_put(w, 2, "6", 0, "n2", "assigned"); /* elsewhere, and of another job */
+    instance_put(w, 2, "6", 0, "n2", "assigned"); /* on another node and of another job */
     kept_is_right(w, &kept, "n1");
     assert_non_null(strstr(kept.text.at, "\"n2\""));
     instance_put(w, 3, "6", 1, "n2", "assigned");
@@ -183,7 +183,7 @@ static void what_is_kept_follows_the_mates(void **state)
     kept_is_right(w, &kept, "n1");
     assert_null(strstr(kept.text.at, "\"n2\""));
     uint64_t before = kept.mark;
-    instance_put(w, 4, "6", 0, "n2", "assigned"); /* a mate is tried again: nothing changes for what runs */
+    instance_put(w, 4, "6", 0, "n2", "assigned"); /* a peer is retried: the configuration of running tasks stays */
     kept_is_right(w, &kept, "n1");
     assert_int_equal(kept.mark, before);
     node_config_done(&kept);

@@ -1,4 +1,4 @@
-/* transition.h - the states of nodes and instances, and which may follow which.
+/* transition.h - the states of nodes and instances, and their allowed transitions.
  *
  *                  to  ready joining cordoned draining lost
  *     from ready         .     -       yes      yes    yes
@@ -8,8 +8,8 @@
  *          lost         yes   yes      yes      yes     .
  *
  * A node is joining until its agent has reported or an administrator enables it. Cordoned, draining and back to ready
- * are administrators' verbs; lost is written when its lease runs out, and the next report brings back what it was
- * before.
+ * are set by administrators' verbs. Lost is written when the node's lease expires; the node's next report restores the
+ * state before that.
  *
  *                  to  reserved assigned starting running stopping ended
  *     from reserved       .       yes       -        -       -       -
@@ -19,12 +19,12 @@
  *          stopping       -        -        -        -       .      yes
  *          ended          -        -        -        -       -       .
  *
- * A reserved instance is promoted by a plan, or dropped. Agents report the rest; a plan tells one to stop. Running goes
- * back to starting when the agent restarts it in place. What has failed or stopped has no state: its document is
- * deleted.
+ * A plan promotes a reserved instance or drops it, and tells instances to stop. Agents report all other transitions.
+ * Running changes back to starting when the agent restarts the instance in place. A failed or stopped instance has no
+ * state: its document is deleted.
  *
- * To stay in a state (.) is no transition, and always fine. To add a state: berth.h, a row and a column here and in
- * transition.c, and who writes it.
+ * Staying in a state (.) is no transition and always allowed. To add a state: berth.h, a row and a column here and in
+ * transition.c, and the code that writes it.
  */
 #pragma once
 
@@ -35,5 +35,5 @@
 bool node_transition_ok(enum berth_node_state from, enum berth_node_state to);
 bool instance_transition_ok(enum berth_state from, enum berth_state to);
 
-/* The state of that name; false: there is none. */
+/* Finds the state of that name. Returns false if there is none. */
 bool node_state_find(const char *name, enum berth_node_state *ret);

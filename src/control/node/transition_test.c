@@ -1,4 +1,4 @@
-/* transition_test.c - the tables of transition.h, entry by entry. */
+/* transition_test.c - every entry of the tables in transition.h. */
 #include "control/node/transition.h"
 
 #include <setjmp.h>

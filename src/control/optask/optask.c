@@ -1,4 +1,4 @@
-/* optask.c - OpTasks as objects: their rules, what is shown of them, and the verbs of people. */
+/* optask.c - OpTasks as objects: rules, display, and verbs. */
 #include "control/optask/optask.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ void opstep_forgive(json_t *step)
         (void)json_object_del(step, past[i]);
 }
 
-/* ---- what it is ---------------------------------------------------------------------------------------------------- */
+/* ---- content ---------------------------------------------------------------------------------------------------- */
 
 static void sha256(const char *text, size_t len, char ret[static HASH_HEX])
 {
@@ -51,7 +51,7 @@ static void sha256(const char *text, size_t len, char ret[static HASH_HEX])
     (void)sodium_bin2hex(ret, HASH_HEX, hash, sizeof hash);
 }
 
-/* Of all that decides what is done on a node. */
+/* Hashes everything that determines what is done on a node. */
 static void content_hash(const json_t *doc, char ret[static HASH_HEX])
 {
     static const char *const keys[] = {"language", "script", "undo", "args"};
@@ -68,7 +68,7 @@ static void content_hash(const json_t *doc, char ret[static HASH_HEX])
     sha256(text, strlen(text), ret);
 }
 
-/* Compares the hash that came with a script, or writes it down. */
+/* Compares the hash that came with a script, or stores the script's hash. */
 static int pin(struct call *c, json_t *doc, const char *script, const char *key)
 {
     char hash[HASH_HEX];
@@ -83,7 +83,7 @@ static int pin(struct call *c, json_t *doc, const char *script, const char *key)
     return 0;
 }
 
-/* A key for whoever gave none: it tells what it is, and the same content gets the same one. */
+/* Makes a key if the request has none: it describes the task, and equal content gets an equal key. */
 static int identify(struct call *c, const struct crud *k, const char *arg, json_t *doc, const char **ret_id)
 {
     char hash[HASH_HEX];
@@ -114,7 +114,7 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     return rc < 0 ? rc : pin(c, doc, "undo", "undo_sha256");
 }
 
-/* ---- where it is done ------------------------------------------------------------------------------------------------ */
+/* ---- steps ------------------------------------------------------------------------------------------------------ */
 
 static void step_add(struct call *c, const char *node, const char *optask)
 {
@@ -178,7 +178,7 @@ int optasks_join(struct call *c, const char *id, const json_t *node)
         const struct optask_doc *d = tasks[i]->optask;
         if (!d->init || (d->require_len && !labels_hold(c, d, id, node)))
             continue;
-        /* On a machine that has it the agent says so at once; another one is to do it. */
+        /* If the machine has run the task already, its agent reports that at once; another machine is to run it. */
         const char *step = opstep_id(&c->arena, id, tasks[i]->id);
         (void)change_rest_on(&c->change, KIND_OPTASK, tasks[i]->id);
         json_t *there = change_edit(&c->change, KIND_OPSTEP, step);
@@ -189,16 +189,16 @@ int optasks_join(struct call *c, const char *id, const json_t *node)
         opstep_move(there, OPSTEP_PENDING, c->now_ns);
         (void)json_object_set_new(there, "undo", json_false());
         (void)json_object_set_new(there, "init", json_true());
-        if (node_is(node, BERTH_NODE_LOST)) /* joins anew */
+        if (node_is(node, BERTH_NODE_LOST)) /* the node rejoins */
             (void)json_object_set_new(change_edit(&c->change, KIND_NODE, id), "was",
                                       json_string(berth_node_state_name(BERTH_NODE_JOINING)));
     }
     return 0;
 }
 
-/* ---- rules ----------------------------------------------------------------------------------------------------------- */
+/* ---- rules ------------------------------------------------------------------------------------------------------ */
 
-/* Beside what the crud asks for: the routes ask for it, transactions do not. */
+/* The routes check this permission, transactions do not. */
 static int may_operate(struct call *c)
 {
     return permit(&c->caller, PERMIT_NODES, "", "")
@@ -237,13 +237,13 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     return 0;
 }
 
-/* ---- what is shown --------------------------------------------------------------------------------------------------- */
+/* ---- display ---------------------------------------------------------------------------------------------------- */
 
 struct whole {
     size_t counts[OPSTEP_UNDONE + 1], all, failed;
-    size_t undone;  /* of the failed: by hand, since */
-    size_t excused; /* of the one that waits and has most */
-    bool undo;      /* one that waits is to be undone */
+    size_t undone;  /* failed steps that were undone manually since */
+    size_t excused; /* largest value of any pending step */
+    bool undo;      /* a pending step is to be undone */
 };
 
 static void whole_add(struct whole *w, const struct opstep_view *v)
@@ -284,7 +284,7 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
 {
     size_t len;
     struct whole w = {0};
-    bool alone = c->args[0] && *c->args[0]; /* one is looked at */
+    bool alone = c->args[0] && *c->args[0]; /* a single OpTask is shown */
     json_t *nodes = json_array(), *status = json_object();
     const struct object *const *steps = state_list(c->state, KIND_OPSTEP, &len);
     for (size_t i = 0; i < len; i++) {
@@ -308,7 +308,7 @@ static void show(const struct call *c, const struct object *o, json_t *doc)
     (void)json_object_set_new(doc, "status", status);
 }
 
-/* Whoever runs scripts as root on nodes could take every right there is: it needs that of whoever gives rights. */
+/* Scripts run as root on nodes and could gain any permission; so they need the permission to grant permissions. */
 const struct crud optask_crud = {
     .kind = KIND_OPTASK,
     .make = PERMIT_USERS,
@@ -320,7 +320,7 @@ const struct crud optask_crud = {
     .show = show,
 };
 
-/* ---- verbs ----------------------------------------------------------------------------------------------------------- */
+/* ---- verbs ------------------------------------------------------------------------------------------------------ */
 
 int optask_of_node(struct call *c)
 {
@@ -347,7 +347,7 @@ int optask_create(struct call *c)
         return rc;
     bool named = arg || change_read(&c->change, KIND_OPTASK, id);
     rc = crud_put(c, &optask_crud, named ? id : NULL, c->body, named ? CRUD_REPLACE : CRUD_CREATE, &made, &is_new);
-    if (rc == 0) /* also where nothing of it is new: other nodes may have its labels now */
+    if (rc == 0) /* also if nothing of it is new: other nodes may have its labels now */
         rc = steps_make(c, made, change_read(&c->change, KIND_OPTASK, made));
     return rc < 0 ? rc : crud_answer(c, KIND_OPTASK, made, is_new);
 }
@@ -370,13 +370,13 @@ static bool can_undo(enum opstep_state state)
     return state == OPSTEP_DONE || state == OPSTEP_FAILED;
 }
 
-/* Who takes all of it back wants it on no further node either. A node that joins needs it done. */
+/* An undo of all of the OpTask also ends its pending steps. A joining node still needs its step. */
 static bool can_give_up(const struct opstep_view *v)
 {
     return (v->state == OPSTEP_PENDING || v->state == OPSTEP_DRAINING) && !v->undo && !v->init;
 }
 
-/* Failures that stay when these are tried again: they were known, and hold up none of these. */
+/* Counts the failures that remain when these steps are retried: they were known and do not block the retry. */
 static size_t failures_left(const struct call *c, const char *id, const struct optask_act *act)
 {
     size_t len, left = 0;
@@ -396,14 +396,14 @@ static void step_again(struct call *c, const struct object *o, bool undo, size_t
         opstep_move(step, OPSTEP_UNDONE, c->now_ns);
         return;
     }
-    if (!undo) /* what is undone goes on to count as failed, so that the rollout does not go on by itself */
+    if (!undo) /* an undone step still counts as failed, so that the rollout does not continue by itself */
         opstep_forgive(step);
     opstep_move(step, OPSTEP_PENDING, c->now_ns);
     (void)json_object_set_new(step, "undo", json_boolean(undo));
     (void)json_object_set_new(step, "excused", json_integer((json_int_t)excused));
 }
 
-/* Lets steps begin anew, forwards or back. */
+/* Restarts steps, either to be run or to be undone. */
 static int again(struct call *c, const char *verb, bool undo)
 {
     struct optask_act act;

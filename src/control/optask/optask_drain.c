@@ -1,7 +1,7 @@
-/* optask_drain.c - nodes that are emptied for OpTasks: what each was before, and when it is that again.
+/* optask_drain.c - nodes that are drained for OpTasks: their previous state, and when it is restored.
  *
- * A step that has a node drained carries a mark with what the node was. Several may: the last mark that goes gives the
- * node back. What an administrator says of the node meanwhile counts more, and takes the marks away.
+ * A step that drains a node has a mark with the node's previous state. Several steps of a node may have marks; removing
+ * the last mark restores the node. If an administrator sets the node's state meanwhile, all marks are removed.
  */
 #include <string.h>
 
@@ -27,13 +27,14 @@ static void node_move(struct change *c, const char *node, enum berth_node_state 
     (void)json_object_set_new(doc, "since", json_string(timestamp_text(now_ns, now)));
 }
 
-/* The document of a step on the node, as the transaction would leave it, that has a mark; NULL: none. */
+/* Returns the document of a step on the node with a mark, as the transaction would leave it; NULL: none. */
 static const json_t *marked(struct change *c, const char *node)
 {
     size_t len;
     const struct object *const *steps = opsteps_of_node(c->state, node, &len);
     for (size_t i = 0; i < len; i++) {
-        if (!steps[i]->opstep->drained && steps[i]->opstep->state != OPSTEP_PENDING) /* nor did this transaction */
+        /* nor did this transaction set a mark */
+        if (!steps[i]->opstep->drained && steps[i]->opstep->state != OPSTEP_PENDING)
             continue;
         const json_t *doc = change_read(c, KIND_OPSTEP, steps[i]->id);
         if (doc && json_is_true(json_object_get(doc, "drained")))
@@ -65,7 +66,7 @@ void opstep_drain(struct change *c, const struct object *step, int64_t now_ns)
     if (before != BERTH_NODE_DRAINING) {
         mark(doc, before);
         node_move(c, node, BERTH_NODE_DRAINING, now_ns);
-    } else if (other && other != doc) { /* not by an administrator, but by another step that is or was here */
+    } else if (other && other != doc) { /* drained not by an administrator, but by another step */
         mark(doc, state_at(other, "before"));
     }
 }

@@ -1,4 +1,6 @@
-/* OpTasks and nodes that are emptied for them: by one or several, by administrators, and lost meanwhile. */
+/* optask_drain_test.c - nodes that are drained for OpTasks: by one or several steps, by administrators, and lost
+ * meanwhile.
+ */
 #include "control/optask/optask_kit_test.h"
 
 static void a_node_is_emptied_first(void **state)
@@ -16,7 +18,7 @@ static void a_node_is_emptied_first(void **state)
     assert_string_equal(stands(&k, "x"), "running: a=draining");
     kit_call(&k, ADMIN, "GET", "/v1/nodes/a", NULL);
     assert_string_equal(json_string_value(json_object_get(k.body, "state")), "draining");
-    /* Given up before it begins, the node takes work again. */
+    /* If the OpTask is deleted before it starts, the node accepts work again. */
     kit_call(&k, ADMIN, "DELETE", "/v1/optasks/x", NULL);
     assert_int_equal(k.status, 204);
     kit_call(&k, ADMIN, "GET", "/v1/nodes/a", NULL);
@@ -52,7 +54,7 @@ static void two_that_empty_one_node(void **state)
         {"y", "x"}
     };
     (void)state;
-    for (size_t i = 0; i < COUNT(orders); i++) { /* whichever comes first by its name */
+    for (size_t i = 0; i < COUNT(orders); i++) { /* both orders of the names */
         const char *first = orders[i][0], *second = orders[i][1];
         char body[128], path[64];
         struct kit k;
@@ -72,7 +74,8 @@ static void two_that_empty_one_node(void **state)
         assert_string_equal(node_is(&k, "a"), "draining");
         say(&k, "a", second, "{attempt: 1, state: done}");
         assert_string_equal(node_is(&k, "a"), "ready");
-        /* One that failed keeps it empty, and its going gives nothing back under another. */
+        /* A failed step keeps the node drained, and its deletion does not restore the node while another step needs
+         * it. */
         (void)snprintf(path, sizeof path, "/v1/optasks/%s", first);
         CALL(&k, 204, ADMIN, "DELETE", path, NULL);
         (void)snprintf(body, sizeof body, "{id: %s, script: 'false', drain: true, nodes: [a]}", first);
@@ -129,7 +132,7 @@ static void a_node_is_what_it_was(void **state)
     }
 }
 
-/* No word of any node, while the daemon is there. */
+/* No node reports while the daemon runs. */
 static void silence(struct kit *k, int seconds)
 {
     for (int i = 0; i < seconds; i++) {
@@ -151,7 +154,7 @@ static void a_node_that_is_lost_meanwhile_comes_back_as_it_was(void **state)
     kit_plan(&k);
     CALL(&k, 201, ADMIN, "POST", "/v1/optasks", "{id: x, script: 'true', drain: true, timeout: 1h, nodes: [a, b]}");
     assert_string_equal(stands(&k, "x"), "running: a=draining b=pending");
-    /* It waits for nothing that is lost, and others go on. */
+    /* The OpTask does not wait for a lost node; other steps go on. */
     silence(&k, 60);
     assert_string_equal(node_is(&k, "a"), "lost");
     (void)stands(&k, "x");
@@ -164,7 +167,7 @@ static void a_node_that_is_lost_meanwhile_comes_back_as_it_was(void **state)
     (void)stands(&k, "x");
     (void)stands(&k, "x");
     assert_string_equal(stands(&k, "x"), "running: a=running b=done");
-    /* The end is told while the node counts as lost. */
+    /* The end is reported while the node is recorded as lost. */
     silence(&k, 60);
     assert_string_equal(node_is(&k, "a"), "lost");
     say(&k, "a", "x", "{attempt: 1, state: done}");

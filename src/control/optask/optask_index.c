@@ -6,9 +6,9 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-/* A name and what is counted for it: a step, or an OpTask. */
+/* A name and its counts: a step, or an OpTask. */
 struct entry {
-    char *id; /* NULL: free */
+    char *id; /* NULL: the entry is free */
     uint32_t task;
     bool active, failed, open; /* of a step */
     size_t steps;              /* of an OpTask */
@@ -26,7 +26,7 @@ struct opindex {
     VEC(const char *) open;
 };
 
-/* ---- tables ---------------------------------------------------------------------------------------------------------- */
+/* ---- tables ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t hash_of(const char *id)
 {
@@ -76,7 +76,7 @@ static void table_done(struct table *t)
     map_done(&t->map);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- new and free ----------------------------------------------------------------------------------------------- */
 
 struct opindex *opindex_new(void)
 {
@@ -93,7 +93,7 @@ void opindex_free(struct opindex *ix)
     mem_free(ix);
 }
 
-/* ---- changes --------------------------------------------------------------------------------------------------------- */
+/* ---- changes ---------------------------------------------------------------------------------------------------- */
 
 static size_t place_of(const struct opindex *ix, const char *id)
 {
@@ -164,7 +164,7 @@ void opindex_note(struct opindex *ix, const char *id, const struct opstep_view *
     open_set(ix, step, active || v->state == OPSTEP_PENDING || (over && v->drained) || orphan);
 }
 
-/* ---- looking --------------------------------------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------------------------------- */
 
 const char *const *opindex_open(const struct opindex *ix, size_t *ret_len)
 {

@@ -1,7 +1,8 @@
-/* optask_index.h - which steps of OpTasks are to be looked at, and how many of each OpTask are under way or have failed.
+/* optask_index.h - index of the OpTask steps that the loop has to check, with counts of active and failed steps per
+ * OpTask.
  *
- * Most steps are over for good. The loop (optask_loop.c) tells of each that comes, changes or goes, and looks at the others
- * only. It decides nothing: what is to be done to a step is the loop's.
+ * Most steps have ended for good. The loop (optask_loop.c) reports each new, changed or deleted step, and checks only
+ * the open ones. The index decides nothing.
  */
 #pragma once
 
@@ -11,10 +12,11 @@ struct opindex;
 struct opindex *opindex_new(void);
 void opindex_free(struct opindex *ix);
 
-/* How a step stands now; NULL: it is gone. `orphan`: of no OpTask, which is to be looked at. O(those to be looked at). */
+/* Records a step's present state; NULL: it is deleted. `orphan`: its OpTask does not exist, so it has to be checked.
+ * O(open steps). */
 void opindex_note(struct opindex *ix, const char *id, const struct opstep_view *v, bool orphan);
-/* Those to be looked at, in order of ids: that wait, are under way, have a node to give back, or are orphans. Valid until the
- * next note. */
+/* Returns the open steps, ordered by ID: pending, active, with a node to restore, or orphans. Valid until the next
+ * note. */
 const char *const *opindex_open(const struct opindex *ix, size_t *ret_len);
 
 struct optally {

@@ -1,4 +1,4 @@
-/* The index of steps: what it says after any changes is what a look at all of them would say. */
+/* optask_index_test.c - after any changes, the index of steps equals a scan of all steps. */
 #include "control/optask/optask_index.h"
 
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static bool wants_look(const struct step *s)
     }
 }
 
-/* Against all steps, which are in order of ids. */
+/* Compares the index with all steps, which are ordered by ID. */
 static void compare(const struct opindex *ix, const struct step *steps, unsigned round)
 {
     size_t len, at = 0;

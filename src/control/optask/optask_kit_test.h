@@ -1,4 +1,4 @@
-/* optask_kit_test.h - for tests of OpTasks: nodes, what their agents say, and how an OpTask stands on each. */
+/* optask_kit_test.h - for tests of OpTasks: nodes, agents' reports, and the state of an OpTask on each node. */
 #pragma once
 
 #include "control/node/join_kit_test.h"
@@ -32,7 +32,7 @@ static inline void say(struct kit *k, const char *node, const char *key, const c
     kit_call(k, who, "POST", path, body);
 }
 
-/* "a=running b=pending", and how it stands as a whole: "stopped: a=failed b=pending". */
+/* Returns the state of an OpTask as a whole and on each node: "stopped: a=failed b=pending". */
 static inline const char *stands(struct kit *k, const char *key)
 {
     static char text[512];

@@ -1,5 +1,6 @@
-/* optask_loop.c - who begins when: steps of OpTasks are let begin, so many of one at a time and one on a node, until too
- * many have failed; nodes are emptied first where that is wanted, and given work again afterwards. */
+/* optask_loop.c - decides which steps of OpTasks start: a limited number per OpTask, one per node, until too many have
+ * failed. Drains nodes first where requested, and restores them afterwards.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -17,19 +18,19 @@ struct optasks {
     struct control *control;
     struct opindex *index;
     bool dirty, busy;
-    bool unread;      /* the index is to be made from all steps */
-    int64_t look_ns;  /* steady: nothing is looked at before, unless something happens */
-    int64_t again_ns; /* steady: nothing is written before, whatever happens */
+    bool unread;      /* the index is to be rebuilt from all steps */
+    int64_t look_ns;  /* steady time of the next check, unless an event comes first */
+    int64_t again_ns; /* steady time; nothing is written before, whatever happens */
 };
 
-/* One look at all of them. */
+/* One check of all open steps. */
 struct looking {
     struct optasks *all;
     struct change change;
     struct arena arena;
     const struct object *const *tasks;
     size_t tasks_len, writes;
-    size_t *begun; /* of the tasks: how many this look lets begin */
+    size_t *begun; /* per OpTask: number of steps that this check starts */
     int64_t now_ns;
 };
 
@@ -67,7 +68,7 @@ void optasks_event(struct optasks *o, enum kind kind, const char *id)
     const struct object *it = of_it ? state_find(o->control->state, kind, id) : NULL;
     if (kind == KIND_OPSTEP)
         index_note(o, id, it);
-    else if (kind == KIND_OPTASK && !it) /* it may have left steps behind */
+    else if (kind == KIND_OPTASK && !it) /* the OpTask may have left steps behind */
         o->unread = true;
     o->dirty = o->dirty || of_it || (around && open_len(o));
 }
@@ -112,7 +113,7 @@ static size_t task_at(const struct looking *l, const char *id)
     return at < l->tasks_len && strcmp(l->tasks[at]->id, id) == 0 ? at : l->tasks_len;
 }
 
-/* ---- one step -------------------------------------------------------------------------------------------------------- */
+/* ---- one step --------------------------------------------------------------------------------------------------- */
 
 static json_t *edit(struct looking *l, const struct object *step, enum opstep_state to)
 {
@@ -122,7 +123,7 @@ static json_t *edit(struct looking *l, const struct object *step, enum opstep_st
     return doc;
 }
 
-/* The agent is to hear of it from here on. */
+/* Starts the step: from now on it is in the agent's configuration. */
 static void begin(struct looking *l, const struct object *step)
 {
     const struct opstep_view *v = step->opstep;
@@ -136,7 +137,7 @@ static void drain(struct looking *l, const struct object *step)
     l->writes++;
 }
 
-/* Takes work again, unless somebody has said otherwise meanwhile. */
+/* Restores the node's previous state, unless an administrator has set another one meanwhile. */
 static void give_back(struct looking *l, const struct object *step)
 {
     opstep_give_back(&l->change, step, l->now_ns);
@@ -158,7 +159,7 @@ static bool may_begin(const struct looking *l, const struct object *step, const 
     const struct optally t = opindex_tally(l->all->index, v->optask);
     if (node->node->state == BERTH_NODE_LOST || (node->node->state == BERTH_NODE_JOINING && !v->init))
         return false;
-    if (v->init && !v->undo) /* a new node waits for no other */
+    if (v->init && !v->undo) /* a new node does not wait for other nodes */
         return node->node->epoch > 0;
     return t.active + l->begun[task] < d->parallel && (v->undo || t.failed <= (size_t)d->max_failures + v->excused);
 }
@@ -170,7 +171,7 @@ static void lose(struct looking *l, const struct object *step)
     (void)json_object_set_new(doc, "error", json_string("the node was lost while it ran, and has not come back"));
 }
 
-/* Its OpTask went at the moment when it was made. */
+/* Deletes a step whose OpTask was deleted while the step was created. */
 static void orphan_drop(struct looking *l, const struct object *step)
 {
     if (step->opstep->drained)
@@ -181,7 +182,7 @@ static void orphan_drop(struct looking *l, const struct object *step)
 
 static void draining_look(struct looking *l, const struct object *step, const struct object *node)
 {
-    if (node->node->state == BERTH_NODE_LOST) { /* it has not begun, so others go first */
+    if (node->node->state == BERTH_NODE_LOST) { /* the step has not started, so other steps go first */
         if (step->opstep->drained)
             give_back(l, step);
         (void)edit(l, step, OPSTEP_PENDING);
@@ -190,7 +191,7 @@ static void draining_look(struct looking *l, const struct object *step, const st
     }
 }
 
-/* True: this node has its hands full. */
+/* Returns true if the node has an active step. */
 static bool step_look(struct looking *l, const struct object *step, const struct object *node, bool busy)
 {
     const struct opstep_view *v = step->opstep;
@@ -221,14 +222,14 @@ static bool step_look(struct looking *l, const struct object *step, const struct
         if (v->drained)
             give_back(l, step);
         break;
-    case OPSTEP_FAILED: break; /* a node that was drained stays so: nobody knows what it is like */
+    case OPSTEP_FAILED: break; /* a drained node stays drained: its condition is unknown */
     }
     return busy;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------------------- */
+/* ---- all steps -------------------------------------------------------------------------------------------------- */
 
-/* Those of one node, one after the other. */
+/* Checks the steps of one node, one after the other. */
 static void node_look(struct looking *l, const char *const *ids, size_t len, const struct object *node)
 {
     const struct state *s = l->all->control->state;
@@ -254,7 +255,7 @@ static void look(struct looking *l)
     }
 }
 
-/* If it failed, it is looked at again: at once after a conflict, else when the store may have recovered. */
+/* After a failure the check is repeated: at once after a conflict, else after a pause. */
 static void written(void *ctx, const struct store_result *result)
 {
     struct optasks *o = ctx;

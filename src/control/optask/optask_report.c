@@ -1,4 +1,4 @@
-/* optask_report.c - OpTasks and the nodes: what agents say of them, nodes that wait for them, nodes that go. */
+/* optask_report.c - OpTasks and nodes: agents' reports, nodes that wait for OpTasks, released nodes. */
 #include <errno.h>
 #include <string.h>
 
@@ -57,7 +57,8 @@ static void tell(struct call *c, const char *optask, const char *node, const str
     events_later(c, &event);
 }
 
-/* One that was given up as lost may come back and tell how it really went; what has been told to the end stays so. */
+/* Returns whether the report counts. A step that was given up as lost may still report how it ended; a reported end is
+ * final. */
 static bool takes_word(const struct opstep_view *v, const struct opstep_report *said)
 {
     if (said->attempt != v->attempt)
@@ -68,12 +69,12 @@ static bool takes_word(const struct opstep_view *v, const struct opstep_report *
 static void take(struct call *c, const struct object *step, const struct opstep_report *said)
 {
     const struct opstep_view *v = step->opstep;
-    if (said->state == (unsigned)v->state && said->attempt == v->attempt) /* that it runs is known */
+    if (said->state == (unsigned)v->state && said->attempt == v->attempt) /* no news */
         return;
     json_t *doc = change_edit(&c->change, KIND_OPSTEP, step->id);
     opstep_move(doc, (enum opstep_state)said->state, c->now_ns);
     (void)json_object_set_new(doc, "attempt", json_integer((json_int_t)said->attempt));
-    if (!v->undo || said->fault) /* that what is undone had failed stays to be seen */
+    if (!v->undo || said->fault) /* an undone step keeps showing its failure */
         opstep_forgive(doc);
     if (said->fault)
         (void)json_object_set_new(doc, "fault", json_string(opstep_fault_name((enum opstep_fault)said->fault)));

@@ -1,4 +1,4 @@
-/* OpTasks: keys and contents, who may, who begins when, what agents say. */
+/* optask_test.c - OpTasks: keys and contents, permissions, order of steps, agents' reports. */
 #include "control/optask/optask_kit_test.h"
 
 #include <errno.h>
@@ -57,14 +57,14 @@ static void a_key_is_one_content(void **state)
     assert_int_equal(k.status, 409);
     kit_call(&k, ADMIN, "PATCH", "/v1/optasks/x", "{parallel: 3}");
     assert_int_equal(k.status, 200);
-    /* More nodes: what has been done stays so. */
+    /* With more nodes, finished steps stay finished. */
     assert_string_equal(stands(&k, "x"), "running: a=running");
     say(&k, "a", "x", "{attempt: 1, state: done}");
     assert_string_equal(stands(&k, "x"), "done: a=done");
     kit_call(&k, ADMIN, "POST", "/v1/optasks", "{id: x, script: 'true', nodes: [a, b]}");
     assert_int_equal(k.status, 200);
     assert_string_equal(stands(&k, "x"), "running: a=done b=running");
-    /* Without a key it gets one that tells the content. */
+    /* Without a key the OpTask gets one that depends on the content. */
     kit_call(&k, ADMIN, "POST", "/v1/optasks", "{script: 'echo', ready: user, nodes: [a]}");
     assert_int_equal(k.status, 201);
     assert_int_equal(strncmp(json_string_value(json_object_get(k.body, "id")), "user-", 5), 0);
@@ -83,11 +83,11 @@ static void one_at_a_time_until_it_fails(void **state)
     node_add(&k, "c", "");
     kit_call(&k, ADMIN, "POST", "/v1/optasks", "{id: x, script: 'true', undo: 'true', nodes: [a, b, c]}");
     assert_string_equal(stands(&k, "x"), "running: a=running b=pending c=pending");
-    say(&k, "b", "x", "{attempt: 1, state: done}"); /* nobody asked it to */
+    say(&k, "b", "x", "{attempt: 1, state: done}"); /* not started there: the report is ignored */
     say(&k, "a", "x", "{attempt: 1, state: done}");
     assert_int_equal(k.status, 200);
     assert_string_equal(stands(&k, "x"), "running: a=done b=running c=pending");
-    say(&k, "a", "x", "{attempt: 1, state: failed, fault: script}"); /* late: it is done */
+    say(&k, "a", "x", "{attempt: 1, state: failed, fault: script}"); /* late: the step is done */
     say(&k, "b", "x", "{attempt: 1, state: undoing, fault: timeout}");
     assert_string_equal(stands(&k, "x"), "running: a=done b=undoing/timeout c=pending");
     say(&k, "b", "x", "{attempt: 1, state: undone, fault: timeout, error: too long}");
@@ -101,7 +101,7 @@ static void one_at_a_time_until_it_fails(void **state)
     kit_call(&k, ADMIN, "POST", "/v1/optasks/x/retry", "{}");
     assert_int_equal(k.status, 200);
     assert_string_equal(stands(&k, "x"), "running: a=done b=running c=pending");
-    say(&k, "b", "x", "{attempt: 1, state: done}"); /* of the first attempt, which is over */
+    say(&k, "b", "x", "{attempt: 1, state: done}"); /* report of the first attempt, which has ended */
     assert_string_equal(stands(&k, "x"), "running: a=done b=running c=pending");
     kit_call(&k, ADMIN, "DELETE", "/v1/optasks/x", NULL);
     assert_int_equal(k.status, 409);
@@ -140,7 +140,7 @@ static void some_at_a_time_and_some_may_fail(void **state)
     assert_string_equal(stands(&k, "x"), "running: a=running b=running d=pending");
     say(&k, "a", "x", "{attempt: 1, state: failed, fault: no-space}");
     assert_string_equal(stands(&k, "x"), "running: a=failed/no-space b=running d=running");
-    /* One thing at a time on a node. */
+    /* A node runs one step at a time. */
     kit_call(&k, ADMIN, "POST", "/v1/optasks", "{id: y, script: 'echo', nodes: [b]}");
     assert_string_equal(stands(&k, "y"), "pending: b=pending");
     say(&k, "b", "x", "{attempt: 1, state: done}");
@@ -163,13 +163,13 @@ static void a_lost_node_is_given_up(void **state)
     report(&k, "a", 1);
     kit_call(&k, ADMIN, "POST", "/v1/optasks", "{id: x, script: 'true', timeout: 60s, nodes: [a, b]}");
     assert_string_equal(stands(&k, "x"), "running: a=running b=pending");
-    for (int i = 0; i < 120; i++) { /* the daemon is there all the time */
+    for (int i = 0; i < 120; i++) { /* the daemon runs all the time */
         k.now_ns += 1000000000;
         k.steady_ns += 1000000000;
         control_tick(k.control);
     }
     assert_string_equal(stands(&k, "x"), "stopped: a=failed/lost b=pending");
-    /* It comes back, and has done it. */
+    /* The node comes back and reports that the step is done. */
     report(&k, "a", 2);
     say(&k, "a", "x", "{attempt: 1, state: done}");
     assert_string_equal(stands(&k, "x"), "running: a=done b=running");
@@ -196,17 +196,17 @@ static void undo_lets_no_rollout_go_on(void **state)
     assert_string_equal(stands(&k, "x"), "stopped: a=done b=undone/script c=pending");
     kit_restart(&k);
     assert_string_equal(stands(&k, "x"), "stopped: a=done b=undone/script c=pending");
-    /* Taken back everywhere it begins nowhere. */
+    /* An undo of the whole OpTask also ends its pending steps. */
     CALL(&k, 200, ADMIN, "POST", "/v1/optasks/x/undo", "{}");
     assert_string_equal(stands(&k, "x"), "running: a=undoing b=undone/script c=undone");
     say(&k, "a", "x", "{attempt: 2, state: undone}");
     assert_string_equal(stands(&k, "x"), "undone: a=undone b=undone/script c=undone");
-    /* And after another try it goes on. */
+    /* After a retry the rollout goes on. */
     CALL(&k, 200, ADMIN, "POST", "/v1/optasks/x/retry", "{nodes: [b]}");
     assert_string_equal(stands(&k, "x"), "running: a=undone b=running c=undone");
     say(&k, "b", "x", "{attempt: 3, state: done}");
     assert_string_equal(stands(&k, "x"), "done: a=undone b=done c=undone");
-    /* What waits for another try is taken back, too. */
+    /* A step that waits for its retry is undone, too. */
     CALL(&k, 200, ADMIN, "POST", "/v1/optasks/x/retry", "{nodes: [a, c]}");
     assert_string_equal(stands(&k, "x"), "running: a=running b=done c=pending");
     say(&k, "a", "x", "{attempt: 3, state: failed, fault: script, error: no}");
@@ -237,9 +237,10 @@ static void one_that_is_named_is_tried_again(void **state)
     CALL(&k, 200, ADMIN, "POST", "/v1/optasks/x/retry", "{nodes: [a, b]}");
     CALL(&k, 200, ADMIN, "GET", "/v1/optasks/x", NULL);
     assert_string_equal(kit_text(&k, "status/state"),
-                        "pending"); /* not stopped: whoever waits for it goes on waiting */
+                        "pending"); /* not "stopped": clients that wait for the OpTask go on waiting */
     assert_string_equal(stands(&k, "x"), "running: a=running b=pending c=failed/script d=pending");
-    say(&k, "a", "x", "{attempt: 2, state: failed, fault: script}"); /* one more than was known: b does not begin */
+    /* one failure more than was known: b does not start */
+    say(&k, "a", "x", "{attempt: 2, state: failed, fault: script}");
     assert_string_equal(stands(&k, "x"), "stopped: a=failed/script b=pending c=failed/script d=pending");
     CALL(&k, 200, ADMIN, "POST", "/v1/optasks/x/retry", "{nodes: [a]}");
     assert_string_equal(stands(&k, "x"), "running: a=running b=pending c=failed/script d=pending");
@@ -261,7 +262,7 @@ static void a_step_without_an_optask(void **state)
     kit_open(&k);
     kit_agents(&k);
     const struct machine m = joined(&k, "n1", "{}");
-    /* As it is left when the OpTask goes while a node joins. */
+    /* The state after an OpTask was deleted while a node joined. */
     kit_put(&k, KIND_OPSTEP, "n1/gone", "{v: 1, optask: gone, node: n1, attempt: 0, state: pending, init: true}");
     ASK(&k, 200, &m, "POST", "/v1/nodes/n1/report", "{epoch: 1, seq: 1, instances: []}");
     CALL(&k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
@@ -300,7 +301,7 @@ static void whoever_may_not(void **state)
         kit_call(&k, who, "POST", "/v1/optasks", body);
         assert_int_equal(k.status, rows[i].make);
     }
-    /* Nor by a transaction, without a right to nodes. */
+    /* A transaction needs the permission over nodes, too. */
     CALL(&k, 201, ADMIN, "POST", "/v1/roles", "{id: people, permissions: {users: all}}");
     CALL(&k, 201, ADMIN, "POST", "/v1/users", "{id: pia, role: people}");
     static const char change[] = "{changes: [{op: put, kind: optask, id: t, object: {script: 'true', nodes: [a]}}]}";
@@ -353,7 +354,7 @@ static void a_new_node_waits_for_it(void **state)
     CALL(&k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
     assert_string_equal(kit_text(&k, "state"), "ready");
     CALL(&k, 200, ADMIN, "GET", "/v1/nodes/n1/optasks", NULL);
-    assert_string_equal(kit_text(&k, "items/0/state"), "done"); /* also when it is */
+    assert_string_equal(kit_text(&k, "items/0/state"), "done"); /* the step is listed even when it is done */
     CALL(&k, 200, ADMIN, "GET", "/v1/nodes/old/optasks", NULL);
     assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
     CALL(&k, 204, ADMIN, "DELETE", "/v1/nodes/n1", NULL);
@@ -371,7 +372,8 @@ static void a_full_disk_is_waited_out(void **state)
     CALL(&k, 201, ADMIN, "POST", "/v1/optasks", "{id: x, script: 'true', nodes: [a]}");
     store_memory_fail(k.store, ENOSPC, 5);
     kit_plan(&k);
-    assert_string_equal(stands(&k, "x"), "pending: a=pending"); /* five tries without a pause, and it would run */
+    /* after five tries without a pause the step would run */
+    assert_string_equal(stands(&k, "x"), "pending: a=pending");
     kit_sleep(&k, 12);
     assert_string_equal(stands(&k, "x"), "running: a=running");
     kit_done(&k);

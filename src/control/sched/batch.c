@@ -70,7 +70,7 @@ enum units_failure units_failure(struct units *u)
     return failure;
 }
 
-/* ---- from the plan ------------------------------------------------------------------------------------------------- */
+/* ---- batches of a plan ------------------------------------------------------------------------------------------ */
 
 static struct unit *unit_new(struct units *u, const struct unit_basis *basis)
 {
@@ -106,11 +106,12 @@ static struct unit_groups *groups_read(const struct units *u, const struct berth
 size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *basis)
 {
     struct unit *open = NULL, *first = NULL;
-    VEC(struct unit *) groups = {0}; /* by their numbers */
+    VEC(struct unit *) groups = {0}; /* by group number */
     struct unit_groups *together = groups_read(u, plan);
-    size_t made = 0, old = 0, freed = 0; /* the last unit that makes room */
+    size_t made = 0, old = 0, freed = 0; /* freed: the last batch that frees resources */
 
-    /* What waits rests on the freeze of its own plan, and the first in line on the earliest. */
+    /* A queued batch depends on the freeze of its own plan, and the first batch in the queue on the earliest freeze.
+     * Older own revisions are no longer needed. */
     uint64_t earliest = u->first ? u->first->basis.revision : basis->revision;
     while (old < u->own.len && u->own.at[old] <= earliest)
         old++;
@@ -127,7 +128,7 @@ size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *ba
         struct unit *unit = groups.at[number];
         bool goes = a.op == BERTH_STOP || a.op == BERTH_LOSE;
         if (!number && !goes && open && open->number < freed)
-            open = NULL; /* it may have been given that room */
+            open = NULL; /* the action may use resources that a later batch frees */
         if (!unit && (number || !open || open->steps.len >= UNIT_ACTIONS_MAX)) {
             unit = unit_new(u, basis);
             unit->number = ++made;
@@ -152,7 +153,7 @@ size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *ba
         }
         unit_assume_fact(first, &fact);
     }
-    if (first) { /* once in the journal for all units of the plan: it may be long */
+    if (first) { /* stored once in the journal for all batches of the plan: the text may be long */
         unit_reasons_write(plan, &first->reasons);
         first->basis.assumed = basis->assumed;
         basis->assumed = (struct str){0};
@@ -175,7 +176,7 @@ void units_assumed(const struct units *u, struct str *to)
             char number[24];
             if (!state_is_assumed(u->control->state, s->fact ? KIND_FACT : KIND_INSTANCE,
                                   s->fact ? s->fact : str_u64(s->instance, number)))
-                continue; /* somebody has changed it since: the unit will meet a conflict */
+                continue; /* another writer has changed the object: the batch will be in conflict */
             json_t *tree = s->fact ? fact_doc_make(&s->remembered) : json_incref(s->doc);
             char *doc = tree ? json_dumps(tree, JSON_COMPACT) : NULL;
             json_decref(tree);
@@ -191,11 +192,11 @@ void units_assumed(const struct units *u, struct str *to)
     str_add_char(to, ']');
 }
 
-/* ---- to the store -------------------------------------------------------------------------------------------------- */
+/* ---- commit to the store ---------------------------------------------------------------------------------------- */
 
 static void give_back_later(struct units *u);
 
-/* One that does not come true, of the first unit. */
+/* Rolls back one step of the first batch. */
 static void step_drop(struct unit *u, struct step *s)
 {
     give_back_later(u->units);
@@ -204,7 +205,7 @@ static void step_drop(struct unit *u, struct step *s)
     metric_add(u->units->control->metrics, METRIC_UNITS_CONFLICT, 0, 1);
 }
 
-/* Drops the steps that are marked, from the last one on, as they were assumed. */
+/* Rolls back the marked steps, last first, and removes them from the batch. */
 static void vain_drop(struct unit *u)
 {
     size_t kept = 0;
@@ -217,15 +218,15 @@ static void vain_drop(struct unit *u)
     u->steps.len = kept;
 }
 
-/* Without the pods of jobs that are over. */
+/* Leaves out the pods of jobs that have ended. */
 static void leave_out_over(struct unit *u)
 {
     if (!PLANTED(OVER_PLACED) && unit_over_mark(u) > 0)
         vain_drop(u);
 }
 
-/* Builds either the steps that take a place or the others; false: the unit is to be given back. Of a unit whose
- * steps stand for themselves only those that cannot be built are marked. */
+/* Builds either the steps that place instances or the others. Returns false if the batch must be rolled back. In a
+ * batch of independent steps, marks the steps that cannot be built instead. */
 static bool steps_build(struct unit *u, struct change *change, struct unit_trial *trial, bool take)
 {
     for (size_t i = 0; i < u->steps.len; i++) {
@@ -242,7 +243,7 @@ static bool steps_build(struct unit *u, struct change *change, struct unit_trial
     return true;
 }
 
-/* Steps that make room come first: the others may take it. */
+/* Builds the steps that free resources first, because the others may use them. */
 static bool unit_build(struct unit *u, struct change *change)
 {
     struct unit_trial trial = {0};
@@ -284,9 +285,9 @@ static void unit_pop(struct units *u)
     unit_free(unit);
 }
 
-/* Something of the first unit does not come true. Gives back what counts on it, the last one first, so that what each one
- * replaced finds its place again: units of later plans, and of its own plan all behind it if others may have been given
- * the room it makes. The plan that is being made counts on it, too. */
+/* Called when a step of the first batch fails. Rolls back the batches that depend on it: those of later plans, and the
+ * later ones of its own plan if they may use the resources it frees. Rolls back in reverse order, so that each replaced
+ * instance finds its resources free again. The plan being made is repeated, because it depends on the step, too. */
 static void give_back_later(struct units *u)
 {
     VEC(struct unit *) later = {0};
@@ -307,7 +308,8 @@ static void give_back_later(struct units *u)
     u->returned++;
 }
 
-/* Drops the first unit, of which nothing is in the journal: what is said once for all units of its plan goes on. */
+/* Drops the first batch, which has not been written to the journal. Data that is recorded once per plan moves to the
+ * next batch. */
 static void drop_first(struct units *u)
 {
     struct unit *unit = u->first, *next = unit->next;
@@ -346,7 +348,7 @@ static void count_placed(struct unit *u)
     }
 }
 
-/* Does the cluster have what it wants? */
+/* Returns whether the batch is still assumed in the cluster. */
 static bool is_assumed(const struct unit *u)
 {
     return u->dropped == state_dropped(u->units->control->state);
@@ -360,8 +362,8 @@ static bool has_fact(const struct unit *u, const char *fact)
     return false;
 }
 
-/* A fact that is still assumed was not written, as its document said so already. What a later unit assumes of it stands in
- * the cluster, and in what is told of the next plan's basis. */
+/* Settles the facts that are still assumed: the commit did not write them because their documents were equal already. A
+ * fact that a later batch assumes too stays assumed, and is listed in the next plan's basis. */
 static void facts_settle(struct unit *u)
 {
     struct state *s = u->units->control->state;
@@ -385,7 +387,7 @@ static void unit_done(void *ctx, const struct store_result *result)
     u->submitted = false;
     metric_add(c->metrics, METRIC_COMMITS, result->rc == 0 ? 0 : result->rc == -EAGAIN ? 1 : 2, 1);
     if (result->rc == 0) {
-        if (is_assumed(unit)) /* else later plans do not know of it */
+        if (is_assumed(unit)) /* otherwise later plans do not know of the commit */
             vec_push(&u->own, result->revision);
         facts_settle(unit);
         count_placed(unit);
@@ -403,7 +405,7 @@ static void unit_done(void *ctx, const struct store_result *result)
         u->idle(u->ctx);
 }
 
-/* The decision's part of the record. */
+/* Appends the decision's part of the journal record. */
 static void cycle_write(struct unit *u, struct str *to)
 {
     const struct unit_basis *b = &u->basis;
@@ -421,7 +423,7 @@ static void cycle_write(struct unit *u, struct str *to)
         str_add(to, ",\"assumed\":");
         str_add_bytes(to, b->assumed.at, b->assumed.len);
     }
-    if (u->reasons.len) { /* it speaks for the whole plan */
+    if (u->reasons.len) { /* the reasons cover the whole plan */
         unit_kinds_write(b, to);
         str_add(to, ",\"pending\":");
         str_add_bytes(to, u->reasons.at, u->reasons.len);
@@ -452,7 +454,7 @@ static bool unit_submit(struct unit *u)
     return rc > 0;
 }
 
-/* Submits the first unit, if none is under way; units that cannot be are given back. */
+/* Submits the first batch unless a commit is in progress. Rolls back batches that cannot be submitted. */
 static void advance(struct units *u)
 {
     while (u->first && !u->submitted) {

@@ -1,9 +1,10 @@
-/* batch.h - the actions of a plan, cut into units that are committed one after another.
+/* batch.h - splits the actions of a plan into commit batches, which are committed one after another.
  *
- * A unit is a gang, a reservation with the stops it waits for, or up to UNIT_ACTIONS_MAX other actions. All units of a plan
- * are assumed in the cluster when it is made; each is then submitted when the one before it is done, unless something it
- * rests on was changed meanwhile by somebody else. Pods of a job that is over by then, or that the unit itself ends, are left
- * out. What fails is given back, together with what later plans made of it, and the next plan sees to it.
+ * A commit batch is a gang, a reservation together with the stops it waits for, or up to UNIT_ACTIONS_MAX other
+ * actions. All batches of a plan are assumed in the cluster when the plan is made. Each batch is submitted when the
+ * previous one is done. A batch is in conflict if another writer has changed an object that the batch depends on. Pods
+ * of a job that has ended, or that the batch itself ends, are left out. A failed batch is rolled back in the cluster,
+ * together with the batches of later plans that build on it; the next plan places its pods again.
  */
 #pragma once
 
@@ -12,27 +13,29 @@
 
 struct units;
 
-/* What a plan was made from, for the guards and the journal. */
+/* The inputs of a plan, for the revision guards and the journal. */
 struct unit_basis {
     uint64_t cycle, revision, state_hash, plan_hash, seed;
     int64_t now_ns;
-    uint32_t kinds[KINDS]; /* of the state's hash, by kind of document: the lower half */
+    uint32_t kinds[KINDS]; /* lower half of the state's hash, per kind of document */
     const char *profile;
-    struct str assumed; /* JSON array of what was assumed at the freeze: [[op, id, now, document or null], ...] */
+    struct str assumed; /* JSON array of the changes assumed at the freeze: [[op, id, now, document or null], ...] */
 };
 
 struct units *units_new(struct control *control, void (*idle)(void *ctx), void *ctx);
 void units_free(struct units *u);
 
-/* Assumes and queues every action and fact of the plan, and takes what was assumed at its freeze out of the basis. Returns
- * the number of units. */
+/* Assumes and queues every action and fact of the plan. Takes ownership of `basis->assumed`. Returns the number of
+ * batches. */
 size_t units_add(struct units *u, struct berth_plan *plan, struct unit_basis *basis);
-/* Units queued or under way. */
+/* Returns the number of batches that are queued or being committed. */
 size_t units_len(const struct units *u);
-/* JSON array of what is assumed now. */
+/* Appends a JSON array of the currently assumed changes. */
 void units_assumed(const struct units *u, struct str *to);
-/* What happened since the last call: a unit that met a conflict is to be planned again at once; the store refuses. */
+/* What failed since the last call. UNITS_CONFLICT: a batch met a conflict; plan again at once. UNITS_TROUBLE: the store
+ * refused a commit. */
 enum units_failure { UNITS_FINE, UNITS_CONFLICT, UNITS_TROUBLE };
 enum units_failure units_failure(struct units *u);
-/* Grows whenever something is given back: a plan frozen before that counted on what does not come true. */
+/* Returns a counter that grows whenever an assumed change is rolled back: a plan frozen earlier counts on that
+ * change. */
 uint64_t units_returned(const struct units *u);

@@ -1,4 +1,4 @@
-/* batch_assume.c - what a plan wants, in the cluster until a commit confirms it or it is given back. */
+/* batch_assume.c - assumes a plan's actions in the cluster until a commit confirms them or they are rolled back. */
 #include <errno.h>
 
 #include "base/str.h"
@@ -18,7 +18,7 @@ static uint64_t generation_of(const struct state *s, const char *workload)
     return work ? work->work->generation : 0;
 }
 
-/* Assumes a new instance; the step carries its document. */
+/* Assumes a new instance and puts its document into the step. */
 static int assume_place(struct unit *u, const struct berth_action *a, struct step *step)
 {
     struct state *s = u->units->control->state;
@@ -43,7 +43,7 @@ static int assume_place(struct unit *u, const struct berth_action *a, struct ste
     return 0;
 }
 
-/* Assumes what becomes of an instance that is there. */
+/* Assumes the change of an existing instance. */
 static int assume_change(struct unit *u, const struct berth_action *a)
 {
     struct state *s = u->units->control->state;
@@ -51,13 +51,13 @@ static int assume_change(struct unit *u, const struct berth_action *a)
     const struct object *o = state_find(s, KIND_INSTANCE, str_u64(a->instance, text));
     bool gone = a->op == BERTH_LOSE || (a->op == BERTH_STOP && o && o->instance->state == BERTH_RESERVED);
     if (state_is_assumed(s, KIND_INSTANCE, text))
-        return -EAGAIN; /* an earlier unit is about to change it: the document does not say yet what it will be */
+        return -EAGAIN; /* an earlier batch is about to change it; its document does not show that yet */
     if (gone)
         return state_assume_gone(s, a->instance, NULL);
     if (a->op == BERTH_ADJUST)
-        return 0; /* counts nowhere: the report that confirms it changes the cluster */
+        return 0; /* a limit is not counted; the agent's report that confirms it changes the cluster */
     if (!o)
-        return -EAGAIN; /* still assumed itself: wait for its document */
+        return -EAGAIN; /* the instance itself is only assumed: wait for its document */
 
     struct arena_mark mark = arena_mark(&u->arena);
     struct instance_doc d;
@@ -89,7 +89,7 @@ void unit_assume(struct unit *u, const struct berth_action *a)
         .rival = a->rival,
     };
     int rc = a->op == BERTH_PLACE || a->op == BERTH_RESERVE ? assume_place(u, a, &step) : assume_change(u, a);
-    if (rc < 0) { /* the cluster has changed while the plan was made */
+    if (rc < 0) { /* the cluster has changed since the plan was made */
         u->units->failed = true;
         u->broken = u->whole;
         json_decref(step.doc);

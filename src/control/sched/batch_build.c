@@ -1,4 +1,4 @@
-/* batch_build.c - what a step of a unit writes, and what it rests on. */
+/* batch_build.c - the documents that a step writes, and the objects whose revisions guard it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -23,13 +23,14 @@ static bool is_own(const struct units *u, uint64_t revision)
     return low < u->own.len && u->own.at[low] == revision;
 }
 
-/* Has nobody else changed it since the plan's freeze? */
+/* Returns whether no other writer has changed the object since the plan's freeze. */
 static bool unchanged_since(const struct unit *u, const struct object *o)
 {
     return o->revision <= u->basis.revision || is_own(u->units, o->revision);
 }
 
-/* Rests the unit on an object; false when somebody else has changed it since the plan's freeze, or it is gone. */
+/* Makes the commit conditional on the object's revision. Returns false if another writer has changed the object since
+ * the plan's freeze, or if it is gone. */
 static bool rests_on(struct unit *u, struct change *change, enum kind kind, const char *id)
 {
     const struct object *o = state_find(change->state, kind, id);
@@ -46,8 +47,8 @@ static bool ledger_write(struct unit *u, struct change *change, const char *node
     return true;
 }
 
-/* A pod that has an instance gets another one because that one is lost, moves or stops: rests on all of them. A node that
- * came back or a task that ended meanwhile leaves nothing to be replaced. */
+/* A pod that has an instance gets another one because the first is lost, moves or stops; the commit depends on all of
+ * the pod's instances. If a node has come back or a task has ended meanwhile, there is nothing to replace. */
 static bool rests_on_others(struct unit *u, struct change *change, const struct object *work, const struct step *s)
 {
     if (!unit_taken(&u->taken, change->state, work, s->ordinal, &u->arena))
@@ -59,15 +60,15 @@ static bool rests_on_others(struct unit *u, struct change *change, const struct 
         if (!unchanged_since(u, o))
             return false;
         if (!change_rest_on(change, KIND_INSTANCE, o->id))
-            continue; /* this very unit loses it */
+            continue; /* this batch loses that instance */
         if (o->instance->state != BERTH_ENDED && !rests_on(u, change, KIND_NODE, o->instance->node))
             return false;
     }
     return true;
 }
 
-/* What is in a folder that stays has to be found again: when it is used for the first time, it belongs to that node from now on.
- * False: it is another's by now, or somebody else has changed it. */
+/* Binds persistent local volumes to the node on first use, so that their data is found again. Returns false if a volume
+ * belongs to another node by now, or if another writer has changed it. */
 static bool pin_volumes(struct unit *u, struct change *change, const struct object *work, const char *node)
 {
     struct work_doc d;
@@ -88,13 +89,13 @@ static bool pin_volumes(struct unit *u, struct change *change, const struct obje
     return true;
 }
 
-/* Guards what is not there, too: it may be made. */
+/* Guards missing objects, too, because they may be created. */
 static bool rests_on_quota(struct unit *u, struct change *change, enum kind kind, const char *id)
 {
     return !id || !*id || rests_on(u, change, kind, id) || !(change_rest_on(change, kind, id));
 }
 
-/* Whatever it counts against is as the plan saw it: a limit that was lowered since holds. */
+/* Guards every object whose quota counts the workload: a limit that was lowered since the freeze is respected. */
 static bool rests_on_quotas(struct unit *u, struct change *change, const struct object *work)
 {
     const struct object *at = state_find(change->state, KIND_USER, work->owner);
@@ -138,7 +139,7 @@ static bool step_change(struct unit *u, struct change *change, const struct step
         return false;
     const struct object *o = state_find(change->state, KIND_INSTANCE, id);
     if (s->op == BERTH_LOSE && !rests_on(u, change, KIND_NODE, o->instance->node))
-        return false; /* it is back */
+        return false; /* the node is back */
     if (s->op == BERTH_LOSE || (s->op == BERTH_STOP && o->instance->state == BERTH_RESERVED)) {
         if (s->op == BERTH_LOSE)
             usage_note_gone(change, o, "lost", u->basis.now_ns);
@@ -164,8 +165,8 @@ static bool step_change(struct unit *u, struct change *change, const struct step
     return true;
 }
 
-/* Does nobody want something else of a migration by now: of the fact that is written, or of the instance that stops or is
- * taken over from? */
+/* Returns whether the fact of a migration is unchanged: the fact that the step writes, or the fact of the instance that
+ * stops or is replaced. */
 static bool wishes_stand(struct unit *u, struct change *change, const struct step *s)
 {
     uint64_t of = s->op == BERTH_STOP ? s->instance : 0;

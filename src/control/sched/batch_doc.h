@@ -1,4 +1,4 @@
-/* batch_doc.h - documents of instances as an action of a plan changes them. */
+/* batch_doc.h - changes to documents of instances and volumes, as an action of a plan requires. */
 #pragma once
 
 #include <jansson.h>
@@ -6,13 +6,14 @@
 #include "base/arena.h"
 #include "control/state/change.h"
 
-/* It is in another state from now on, and waits for nothing. */
+/* Sets the instance's state and since when; clears the list of instances it waits for. */
 void unit_doc_becomes(json_t *doc, const char *state, int64_t now_ns);
-/* A new document: with another limit. NULL: it cannot be read. */
+/* Returns a new document with another limit of the resource; NULL: `doc` cannot be read. */
 json_t *unit_doc_limited(const json_t *doc, const char *resource, int64_t limit, int64_t now_ns, struct arena *arena);
 
-/* Is the volume a folder that stays, on no node yet or on another than this? What hangs on a driver or is shared is reached from
- * elsewhere. */
+/* Returns whether the volume is a persistent local folder that is not bound to `node`: it is bound to no node or to
+ * another one. False for shared volumes and volumes of a driver, which are reached from every node. */
 bool unit_doc_pins(const json_t *volume, const char *node, struct arena *arena);
-/* What a reservation waits for is about to stop, or has: else nothing would ever end the waiting. */
+/* Returns whether every instance that the reservation waits for is stopping or gone. Otherwise the reservation would
+ * wait forever. */
 bool unit_doc_waits(struct change *change, const json_t *reservation);

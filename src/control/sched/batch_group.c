@@ -8,10 +8,10 @@
 #include "base/vec.h"
 #include "control/kind/queue.h"
 
-/* What actions may have in common. Two keys that are joined by an action are one group. */
+/* A key that several actions share. Two keys that one action has are in one group (union-find). */
 struct group_key {
     uint64_t hash;
-    uint32_t parent; /* itself: the first of its group */
+    uint32_t parent; /* index of the parent; its own index: root of the group */
 };
 
 struct group_keys {
@@ -22,9 +22,9 @@ struct group_keys {
 struct unit_groups {
     const struct state *state;
     struct group_keys keys;
-    struct group_keys given; /* pods and nodes that the plan puts something on; not groups by themselves */
-    bool clears;             /* something goes without having to stop first */
-    bool frees;              /* something goes at all */
+    struct group_keys given; /* pods, nodes, volumes and quotas that the plan uses; not groups by themselves */
+    bool clears;             /* some instance goes without having to stop first */
+    bool frees;              /* some instance goes at all */
 };
 
 typedef void key_tell(struct unit_groups *g, uint64_t hash, void *ctx);
@@ -64,7 +64,7 @@ static uint32_t root_of(struct group_keys *k, uint32_t at)
     return at;
 }
 
-/* ---- what an action has in common with others ---------------------------------------------------------------------- */
+/* ---- keys that actions share ------------------------------------------------------------------------------------ */
 
 static const char *gang_of(const struct unit_groups *g, const char *workload)
 {
@@ -86,7 +86,7 @@ static bool has_promises(const struct unit_groups *g, const char *node)
     return key_find(&g->given, text_key(KEY_PROMISED, node, 0)) != MAP_NONE;
 }
 
-/* Does it make room on its node in what is promised there? */
+/* Returns whether the action frees reserved resources on its node. */
 static bool makes_room(const struct unit_groups *g, const struct berth_action *a)
 {
     return a->op == BERTH_STOP && has_promises(g, a->node);
@@ -103,14 +103,14 @@ static const struct object *instance_of(const struct unit_groups *g, const struc
     return a->instance ? state_find(g->state, KIND_INSTANCE, str_u64(a->instance, text)) : NULL;
 }
 
-/* Is all that it holds free at once, also what is not of its node? */
+/* Returns whether the action frees everything that the instance uses at once, cluster-wide resources included. */
 static bool clears(const struct unit_groups *g, const struct berth_action *a)
 {
     const struct object *o = a->op == BERTH_STOP ? instance_of(g, a) : NULL;
     return a->op == BERTH_LOSE || (o && o->instance->state == BERTH_RESERVED);
 }
 
-/* A volume that goes free on one node may be taken on another. */
+/* Calls back for the action's volumes: a volume that becomes free on one node may be used on another. */
 static void each_volume(struct unit_groups *g, const struct berth_action *a, key_tell *tell, void *ctx)
 {
     if (!g->clears || (!places(a) && !clears(g, a)))
@@ -136,13 +136,14 @@ static bool takes(const struct berth_action *a)
     return places(a) || a->op == BERTH_PROMOTE;
 }
 
-/* Does the document limit what may be held at once? */
+/* Returns whether the document limits concurrent use. */
 static bool has_limits(const struct object *o, const char *word)
 {
     return o && memmem(o->doc.at, o->doc.len, word, strlen(word));
 }
 
-/* What goes free of a quota may be taken by whoever else counts against it: calls back for each of its that limits something. */
+/* Calls back for each quota with limits that counts the action's workload: freed quota may be used by any other
+ * workload that the quota counts. */
 static void each_quota(struct unit_groups *g, const struct berth_action *a, key_tell *tell, void *ctx)
 {
     const struct object *work = g->frees && (goes(a) || takes(a)) ? state_find_work(g->state, a->workload) : NULL;
@@ -191,7 +192,7 @@ static void given_add(struct unit_groups *g, const struct berth_action *a)
         unit_groups_promised(g, a->node);
 }
 
-/* Keys that bring a group into being. */
+/* Adds the keys that make a group. */
 static void action_add(struct unit_groups *g, const struct berth_action *a)
 {
     const char *gang = gang_of(g, a->workload);
@@ -213,7 +214,7 @@ static void action_add(struct unit_groups *g, const struct berth_action *a)
 struct telling {
     void (*tell)(struct unit_groups *g, uint32_t key, void *ctx);
     void *ctx;
-    bool any; /* something was told */
+    bool any; /* `tell` was called */
 };
 
 static void known_tell(struct unit_groups *g, uint64_t hash, void *ctx)
@@ -226,8 +227,8 @@ static void known_tell(struct unit_groups *g, uint64_t hash, void *ctx)
     t->any = true;
 }
 
-/* Calls back for every key of a group that the action belongs to. What stands for itself and takes what went free of a quota
- * comes after that, in a unit of its own. */
+/* Calls back for every group key of the action. An otherwise independent action that uses freed quota is committed
+ * later, in a batch of its own. */
 static void action_keys(struct unit_groups *g, const struct berth_action *a,
                         void (*tell)(struct unit_groups *g, uint32_t key, void *ctx), void *ctx)
 {
@@ -264,7 +265,7 @@ static void keep_first(struct unit_groups *g, uint32_t key, void *ctx)
         *first = root_of(&g->keys, key);
 }
 
-/* ---- the plan ------------------------------------------------------------------------------------------------------ */
+/* ---- the plan --------------------------------------------------------------------------------------------------- */
 
 struct unit_groups *unit_groups_new(const struct state *s)
 {

@@ -1,9 +1,10 @@
-/* batch_group.h - which actions of a plan must be committed together, or not at all.
+/* batch_group.h - finds the actions of a plan that must be committed together.
  *
- * A gang is placed whole. A reservation needs the stops that it waits for. A pod that is lost or stopped and placed anew
- * would run twice were only one of the two to happen. Where places are reserved, what stops makes room for others at once,
- * in what is promised, and so does a reservation that is dropped. A volume that goes free on one node may be taken on
- * another; what goes free of a quota, by others that count against it. All others stand for themselves.
+ * Actions belong together in these cases: a gang is placed as a whole. A reservation needs the stops that it waits for.
+ * A pod that is lost or stopped and placed again would run twice if only the placement were committed. On a node with
+ * reservations, a stop or a dropped reservation frees reserved resources for others at once. A volume that becomes free
+ * on one node may be used on another. Freed quota may be used by other workloads of the same quota. All other actions
+ * are independent.
  */
 #pragma once
 
@@ -14,9 +15,9 @@ struct unit_groups;
 struct unit_groups *unit_groups_new(const struct state *s);
 void unit_groups_free(struct unit_groups *g);
 
-/* A place on this node is being reserved by an earlier plan. */
+/* Records that an earlier plan is making a reservation on this node. Call before unit_groups_read. */
 void unit_groups_promised(struct unit_groups *g, const char *node);
-/* Reads the whole plan, once, after those. */
+/* Reads the whole plan, once. */
 void unit_groups_read(struct unit_groups *g, const struct berth_plan *plan);
-/* A number above 0 that is the same for all that belong together; 0: it stands for itself. */
+/* Returns the number of the action's group, above 0; 0: the action is independent. */
 uint64_t unit_group_of(struct unit_groups *g, const struct berth_action *a);

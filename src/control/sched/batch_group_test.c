@@ -1,9 +1,9 @@
-/* batch_group_test.c - what of a plan belongs together. */
+/* batch_group_test.c - which actions of a plan are committed together. */
 #include "control/api/kit_test.h"
 
 #include "control/sched/batch_group.h"
 
-/* A plan of what the daemon knows, made here and not by its loop. */
+/* A plan of the daemon's state, made by the test instead of the scheduling loop. */
 struct planned {
     struct berth_snapshot *snapshot;
     struct berth_plan *plan;
@@ -28,7 +28,7 @@ static void planned_done(struct planned *p)
     berth_snapshot_free(p->snapshot);
 }
 
-/* The group of the first action of this kind that is about this workload. */
+/* Returns the group of the first action of this kind on this workload. */
 static uint64_t group_of(const struct planned *p, enum berth_op op, const char *workload)
 {
     for (size_t i = 0; i < berth_plan_actions(p->plan); i++) {
@@ -79,7 +79,7 @@ static void each_gang_is_one(void **state)
     kit_done(&k);
 }
 
-/* Pods with a port on every node: a new one can only take the place of an old one, and waits for its stop. */
+/* Every node has a pod with the port: a new pod can only replace an old one, and waits for its stop. */
 static void a_reservation_goes_with_the_stop_it_waits_for(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void a_reservation_goes_with_the_stop_it_waits_for(void **state)
     kit_done(&k);
 }
 
-/* A pod that is fenced on a lost node and placed elsewhere: never only one of the two. */
+/* The fencing of a pod on a lost node and its new placement are committed together. */
 static void what_is_lost_goes_with_what_takes_its_place(void **state)
 {
     (void)state;
@@ -131,8 +131,8 @@ static void what_is_lost_goes_with_what_takes_its_place(void **state)
     kit_done(&k);
 }
 
-/* What stops under a limit, and a gang that may have been given what it held of it; who counts against nothing is apart, as is
- * who stands for itself. */
+/* A stop under a limit and a gang that may use the freed quota are one group. Workloads that no quota counts and
+ * independent pods stay apart. */
 static void what_goes_free_of_a_quota_goes_with_who_takes_it(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
-/* batch_job_over.c - pods of a job that is over, or that the unit itself ends, are left out of it.
+/* batch_job_over.c - leaves pods of a job out of a batch if the job has ended or the batch itself ends it.
  *
- * A plan does not know that a job is cancelled when one of its tasks has to give way, or fails with a node: it may place others
- * of its tasks beside that, and so may the next plan, which is made before the commit. Of a gang nothing is placed then; and
- * who would be stopped for such a pod alone is not.
+ * A plan does not know that a job is cancelled when one of its tasks is preempted or lost with its node. The same plan,
+ * or the next one, which is made before the commit, may place other tasks of that job. If the job belongs to a gang,
+ * nothing of the gang is placed then. Victims that would be stopped only for such pods are not stopped.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "control/job/job.h"
 #include "control/sched/batch_parts.h"
 
-/* Jobs and gangs that are over. */
+/* Jobs and gangs that have ended or end with this batch. */
 struct endings {
     VEC(const char *) jobs;
     VEC(const char *) gangs;
@@ -69,7 +69,7 @@ static bool is_ending(const struct endings *e, const struct object *work)
            (*work->work->gang && is_among(e->gangs.at, e->gangs.len, work->work->gang));
 }
 
-/* ---- who would be stopped for it ----------------------------------------------------------------------------------- */
+/* ---- victims of omitted pods ------------------------------------------------------------------------------------ */
 
 static bool waits_for(const struct step *s, uint64_t instance)
 {
@@ -80,7 +80,7 @@ static bool waits_for(const struct step *s, uint64_t instance)
     return false;
 }
 
-/* Do the two stop together: tasks of a gang, or instances of one pod? */
+/* Returns whether the two stop together: tasks of one gang, or instances of one pod. */
 static bool together(const struct state *state, const struct step *a, const struct step *b)
 {
     const struct object *x = state_find_work(state, a->workload), *y = state_find_work(state, b->workload);
@@ -91,7 +91,7 @@ static bool together(const struct state *state, const struct step *a, const stru
 
 enum { BY_KEPT = 1, BY_VAIN = 2 };
 
-/* Who waits for the instance: something that is placed, something that is left out? */
+/* Returns which steps wait for the instance: BY_KEPT for steps that place, BY_VAIN for steps that are left out. */
 static unsigned awaited(const struct unit *u, uint64_t instance)
 {
     unsigned by = 0;
@@ -103,7 +103,8 @@ static unsigned awaited(const struct unit *u, uint64_t instance)
     return by;
 }
 
-/* Those that only what is left out waits for, and for none that stops with them anything else does. */
+/* Marks the victims for which only omitted steps wait, if the same is true of all victims that stop together with
+ * them. */
 static size_t stops_mark(struct unit *u)
 {
     unsigned *by = ARENA_ARRAY(&u->arena, unsigned, u->steps.len);

@@ -1,17 +1,18 @@
-/* batch_ordinals.h - which pods of a workload have an instance, looked up once for the many tasks of an array that a unit
- * places. */
+/* batch_ordinals.h - which pods of a workload have an instance; looked up once for all tasks of an array that a batch
+ * places.
+ */
 #pragma once
 
 #include "control/state/state.h"
 
-/* All zero: nothing was looked up yet. */
+/* Initialised to zeroes. */
 struct unit_taken {
     const struct object *work;
-    uint64_t revision; /* of the state that was looked at */
+    uint64_t revision; /* state revision of the lookup */
     uint64_t len;
-    uint64_t *bits; /* by ordinal; in the arena */
+    uint64_t *bits; /* one bit per ordinal; in the arena */
 };
 
-/* False: the pod has no instance. True: it has one, or may. */
+/* Returns false if the pod has no instance, true if it has one or may have one. */
 bool unit_taken(struct unit_taken *t, const struct state *s, const struct object *work, uint32_t ordinal,
                 struct arena *arena);

@@ -1,4 +1,4 @@
-/* batch_ordinals_test.c - which pods of a workload have an instance. */
+/* batch_ordinals_test.c - which pods of a workload have an instance: the lookup agrees with the instances. */
 #include "control/api/kit_test.h"
 
 #include "control/sched/batch_ordinals.h"
@@ -22,7 +22,7 @@ static void agrees_with_the_instances(void **state)
     for (uint32_t i = 0; i < 130; i++)
         assert_int_equal(unit_taken(&t, s, all, i, &arena), i < 100);
     assert_int_equal(more->work->instances_len, 0);
-    assert_true(unit_taken(&t, s, more, 0, &arena)); /* of few it is not looked up */
+    assert_true(unit_taken(&t, s, more, 0, &arena)); /* workloads with few pods have no lookup */
 
     CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: b, allocatable: {cpu: 70, memory: 100Gi, pods: 200}}");
     CALL(&k, 200, "node:b", "POST", "/v1/nodes/b/report", "{epoch: 1, seq: 1}");

@@ -1,6 +1,6 @@
-/* batch_parts.h - what units are made of, for batch.c and the files beside it alone: the queue of units (batch.c), steps that are
- * assumed in the cluster and given back (batch_assume.c), what is left out of a unit (batch_job_over.c), what steps write
- * (batch_build.c), and whether quotas bear it (batch_quota.c).
+/* batch_parts.h - internals of commit batches, only for batch.c and the files beside it: the queue of batches
+ * (batch.c), steps that are assumed in the cluster and rolled back (batch_assume.c), steps that are left out of a batch
+ * (batch_job_over.c), the documents that steps write (batch_build.c), and the quota check of steps (batch_quota.c).
  */
 #pragma once
 
@@ -10,20 +10,20 @@
 #include "control/state/change.h"
 #include "core/queue/quota_ledger.h"
 
-/* One action or fact, with all it needs when its unit's turn comes; the plan is gone by then. */
+/* One action or fact, with all data needed to commit it later, when the plan has been freed. */
 struct step {
     enum berth_op op;
     enum berth_cause cause;
     const char *workload, *node;
     uint32_t ordinal;
     uint64_t instance;
-    json_t *doc;                  /* of PLACE, RESERVE: the instance's; of a fact: its own. NULL otherwise */
-    const char *fact;             /* the id of a fact's document; NULL: an action */
-    struct berth_fact remembered; /* that fact */
-    const char *resource;         /* of ADJUST */
+    json_t *doc;                  /* PLACE, RESERVE: the instance's document; fact: the fact's document; else NULL */
+    const char *fact;             /* ID of the fact's document; NULL: the step is an action */
+    struct berth_fact remembered; /* the fact itself, if `fact` is set */
+    const char *resource;         /* ADJUST only */
     int64_t limit;
     int32_t score, rival;
-    bool vain; /* to be left out: its pod is of a job that is over, or it cannot be built */
+    bool vain; /* left out: the pod's job has ended, or the step cannot be built */
 };
 
 struct unit {
@@ -32,55 +32,59 @@ struct unit {
     struct arena arena;
     struct unit_basis basis;
     VEC(struct step) steps;
-    struct str reasons; /* of the pods left over, on the plan's first unit */
+    struct str reasons; /* why pods stay unplaced; set on the plan's first batch */
     struct unit_taken taken;
     size_t number, of;
-    bool whole;       /* all of its steps or none */
-    bool frees;       /* some step makes room at once, which later ones may have been given */
-    bool broken;      /* a step of a whole one could not be assumed */
-    uint64_t dropped; /* state_dropped when it was assumed: if that differs by now, it stands in the cluster no more */
+    bool whole;  /* all steps are committed, or none */
+    bool frees;  /* some step frees resources at once; later batches may use them */
+    bool broken; /* the batch is whole and one of its steps could not be assumed */
+    /* state_dropped() when the batch was assumed; if the value has changed, the batch is no longer assumed in the
+     * cluster */
+    uint64_t dropped;
 };
 
 struct units {
     struct control *control;
     void (*idle)(void *ctx);
     void *ctx;
-    struct unit *first, *last; /* the first one is under way, if any is */
+    struct unit *first, *last; /* the first batch is being committed if `submitted` */
     size_t len;
-    VEC(uint64_t) own; /* revisions of our commits, growing */
-    uint64_t returned; /* how often something was given back that later plans count on */
+    VEC(uint64_t) own; /* revisions of this queue's own commits, ascending */
+    uint64_t returned; /* number of rollbacks that later plans may depend on */
     bool failed, troubled, submitted;
-    struct unit_failures failures; /* since the last record */
+    struct unit_failures failures; /* failures since the last journal record */
 };
 
-/* batch_assume.c: assumes an action in the cluster, or a fact, and adds it to the unit; what the cluster has no room for by now is
- * not added. */
+/* batch_assume.c: assumes an action or a fact in the cluster and adds it to the batch. An action that the cluster no
+ * longer has room for is not added. */
 void unit_assume(struct unit *u, const struct berth_action *a);
 void unit_assume_fact(struct unit *u, const struct berth_fact *fact);
-/* The cluster goes back to what the documents say. */
+/* Rolls the step back: the cluster shows the documents' state again. */
 void unit_step_give_back(struct unit *u, const struct step *step);
 const char *unit_instance_id(struct arena *arena, uint64_t number);
 
-/* batch_job_over.c: marks what is to be left out (step.vain), as the state is now; returns how many steps are. */
+/* batch_job_over.c: marks the steps to be left out (step.vain) by the present state. Returns the number of marked
+ * steps. */
 size_t unit_over_mark(struct unit *u);
 
-/* batch_build.c: writes the step into the change; false: something it rests on has changed since the plan was made. */
+/* batch_build.c: writes the step into the change. Returns false if an object that the step depends on has changed since
+ * the plan was made. */
 bool unit_step_build(struct unit *u, struct change *change, const struct step *s);
-/* Does the step assign or reserve a place? */
+/* Returns whether the step places or promotes an instance, or makes a reservation. */
 bool unit_step_takes(const struct step *s);
 
-/* batch_quota.c: rows of the ledger as they were before steps were tried on it. */
+/* batch_quota.c: rows of the quota ledger from before the trial, to undo it. */
 struct unit_tried {
     uint64_t id;
-    struct quota_row was; /* its id is 0: there was none */
+    struct quota_row was; /* id 0: there was no row */
 };
 struct unit_trial {
     VEC(struct unit_tried) tried;
-    bool takes; /* some step that was tried takes a place, and there are limits */
+    bool takes; /* limits exist, and some tried step places an instance */
 };
-/* Tries the step on the ledger, which keeps its effect until it is undone; false: a quota would be exceeded. */
+/* Applies the step to the ledger, until unit_quota_undo. Returns false if a quota would be exceeded. */
 bool unit_quota_try(struct unit *u, struct unit_trial *t, const struct step *s);
-/* Undoes all but the first `len` rows that were tried. */
+/* Undoes all tried rows except the first `len`. */
 void unit_quota_undo(struct unit *u, struct unit_trial *t, size_t len);
-/* The workload that an instance is stopped for; NULL: none of this unit waits for it. */
+/* Returns the workload for which the instance is stopped; NULL: no step of this batch waits for the instance. */
 const char *unit_stopped_for(const struct unit *u, uint64_t instance);

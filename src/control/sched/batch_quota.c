@@ -1,10 +1,10 @@
-/* batch_quota.c - would a unit exceed a quota, by what is committed when its turn comes?
+/* batch_quota.c - checks at commit time that a batch exceeds no quota of the committed state.
  *
- * A plan counts on whatever it and others assume. Some of that may not come true, or come true later: an instance
- * that was to be replaced is gone, a stop meets a conflict. So each step is tried on the ledger of committed
- * instances, first those that make room, and the ledger is put back afterwards. The commit rests on LEDGER_QUOTAS,
- * which is written whenever committed instances begin to count elsewhere (commit_quota.c): so what was checked is
- * still true when the store writes.
+ * A plan counts on assumed changes of its own and of other plans. Some of them may fail or come later: an instance to
+ * be replaced is gone, a stop is in conflict. So each step is tried on the ledger of committed instances, steps that
+ * free resources first, and the ledger is restored afterwards. The commit is guarded by LEDGER_QUOTAS, which is written
+ * whenever committed instances start to count for another quota (commit_quota.c), so the check still holds when the
+ * store writes.
  */
 #include "control/sched/batch_parts.h"
 #include "core/queue/quota_ledger.h"
@@ -43,7 +43,7 @@ static bool fresh_try(struct unit_trial *t, struct state *s, const struct step *
     return true;
 }
 
-/* Of an instance that is there; what is not is no concern of the ledger. */
+/* Tries a change of an existing instance; an instance that is not in the ledger needs no check. */
 static void change_try(struct unit_trial *t, struct state *s, const struct step *step)
 {
     struct quota_row now = quota_ledger_row(state_ledger(s), step->instance);

@@ -1,11 +1,11 @@
-/* batch_reasons.h - why pods of a plan wait, as the journal keeps it with the plan's first unit.
+/* batch_reasons.h - why pods of a plan wait, as the journal stores it with the plan's first batch.
  *
- * Only what is written: 'berth why' asks a plan anew.
+ * The text is only written here; 'berth why' asks a new plan.
  */
 #pragma once
 
 #include "base/str.h"
 #include "berth.h"
 
-/* Adds [[workload, pods, [[reason, what, nodes], ...]], ...], of no more than a hundred workloads. */
+/* Appends [[workload, pods, [[reason, what, nodes], ...]], ...] for at most 100 workloads. */
 void unit_reasons_write(struct berth_plan *plan, struct str *to);

@@ -1,4 +1,4 @@
-/* batch_test.c - units that end a job, or come after its end; facts that need not be written. */
+/* batch_test.c - batches that end a job or come after its end; facts that need not be written. */
 #include "control/api/kit_test.h"
 
 #include "control/sched/batch.h"
@@ -16,7 +16,7 @@ static void node_add(struct kit *k, const char *id, int cpu)
     CALL(k, 200, who, "POST", path, "{epoch: 1, seq: 1}");
 }
 
-/* All instances run, and have for long enough to be stopped for others. */
+/* Reports all instances as running, for long enough that they may be preempted. */
 static void let_run(struct kit *k)
 {
     for (int i = 1; i <= 2; i++) {
@@ -37,7 +37,7 @@ static const struct work_view *job(const struct kit *k, const char *id)
     return o->work;
 }
 
-/* Does the plan that comes next do both in one unit? */
+/* Returns whether the next plan puts both actions into one batch. */
 static bool one_unit(struct kit *k, enum berth_op op, const char *pod, enum berth_op other, const char *other_pod)
 {
     struct state *s = control_state(k->control);
@@ -64,8 +64,8 @@ static bool one_unit(struct kit *k, enum berth_op op, const char *pod, enum bert
     return a && a == b;
 }
 
-/* Job 2 runs on a, and is cancelled when it has to give way there; there is room for its second task on b, beside what job 4 is
- * promised there. With a limit on all of it that is one unit, else two. */
+/* Job 2 runs on a, and is cancelled when it is preempted there. Its second task has room on b, beside job 4's
+ * reservation there. With a limit on both these are one batch, otherwise two. */
 static void who_is_cancelled_gets_no_new_task(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void who_is_cancelled_gets_no_new_task(void **state)
     }
 }
 
-/* The same, but job 1 would be stopped on b for that second task. */
+/* Like the test above, but job 1 on b would be stopped for that second task. */
 static void nobody_is_stopped_for_who_is_cancelled(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void nobody_is_stopped_for_who_is_cancelled(void **state)
     }
 }
 
-/* Its node is lost, and it shall not run again: not even on the node that is free. */
+/* The job's node is lost, and the job must not be requeued, not even on the free node. */
 static void who_has_failed_with_its_node_gets_no_new_task(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void who_has_failed_with_its_node_gets_no_new_task(void **state)
     kit_done(&k);
 }
 
-/* ---- facts --------------------------------------------------------------------------------------------------------- */
+/* ---- facts ------------------------------------------------------------------------------------------------------ */
 
 static void idle(void *ctx)
 {
@@ -162,7 +162,7 @@ struct remembering {
     struct berth_plan *plan;
 };
 
-/* A plan that only remembers that there is pressure on a node, since `now_ns`; or that there is none any more. */
+/* Makes a plan with one fact only: pressure on a node since `now_ns`, or the end of that pressure. */
 static struct remembering remember(int64_t now_ns, bool over)
 {
     static const struct berth_amount has[] = {
@@ -189,8 +189,8 @@ static struct remembering remember(int64_t now_ns, bool over)
     return r;
 }
 
-/* What its document says already is not written, and stands as soon as its unit is done; unless a later one assumes it, too:
- * then that one settles it. */
+/* A fact that equals its document is not written. It is settled when its batch is done, unless a later batch assumes it
+ * too: then that batch settles it. */
 static void a_fact_that_need_not_be_written_is_settled(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void a_fact_that_need_not_be_written_is_settled(void **state)
         struct arena arena;
         arena_init(&arena);
         const char *id = fact_doc_id(&fact, &arena);
-        for (int turn = 0; turn < 3; turn++) { /* written; as it is; as it is, twice */
+        for (int turn = 0; turn < 3; turn++) { /* 0: written; 1: unchanged; 2: unchanged in two batches */
             for (int n = 0; n <= turn / 2; n++) {
                 struct unit_basis basis = {.cycle = (uint64_t)(1 + turn + n),
                                            .revision = state_revision(s),

@@ -11,9 +11,9 @@
 
 static const char prefix[] = "migration/";
 
-/* ---- what is under way --------------------------------------------------------------------------------------------- */
+/* ---- running migrations ----------------------------------------------------------------------------------------- */
 
-/* What is remembered of an instance's move; false: nothing. */
+/* Reads the fact of an instance's migration. Returns false if there is none. */
 static bool fact_of(const struct state *s, const char *instance, struct arena *arena, struct berth_fact *ret)
 {
     struct doc_meta meta;
@@ -23,7 +23,8 @@ static bool fact_of(const struct state *s, const char *instance, struct arena *a
     CLEANUP(json) json_t *doc = object_doc(o);
     if (fact_doc_read(doc, arena, &meta, ret, NULL) < 0)
         return false;
-    ret->key = arena_strdup(arena, ret->key ? ret->key : ""); /* its text is the document's */
+    /* the text belonged to the document, which is freed here */
+    ret->key = arena_strdup(arena, ret->key ? ret->key : "");
     return true;
 }
 
@@ -43,7 +44,7 @@ const struct object *migration_heir(const struct state *s, const struct object *
 
 struct phase {
     const char *name;
-    int progress; /* per cent */
+    int progress; /* percent */
 };
 
 static struct phase phase_of(const struct berth_fact *fact, const struct object *old, const struct object *heir)
@@ -101,7 +102,7 @@ int migration_list(struct call *c)
     return 0;
 }
 
-/* ---- asking for one ------------------------------------------------------------------------------------------------ */
+/* ---- request a migration ---------------------------------------------------------------------------------------- */
 
 struct migrating {
     const char *to;
@@ -130,7 +131,7 @@ static int target_of(struct call *c, const struct object *old, const char **ret)
     return 0;
 }
 
-/* Can it be moved: does another one of its pod run beside it for a while? */
+/* Checks that the instance can be moved: a second instance of its pod may run beside it for a while. */
 static int check_movable(struct call *c, const struct object *old)
 {
     const struct object *work = state_find_work(c->state, old->instance->workload);
@@ -178,7 +179,7 @@ int instance_migrate(struct call *c)
     return crud_answer(c, KIND_INSTANCE, old->id, false);
 }
 
-/* ---- taking one back ----------------------------------------------------------------------------------------------- */
+/* ---- undo a migration ------------------------------------------------------------------------------------------- */
 
 static int check_undoable(struct call *c, const struct object *old, const struct berth_fact *fact)
 {

@@ -1,8 +1,8 @@
-/* migration.h - moves of instances: what is under way, asking for one, taking one back.
+/* migration.h - migrations of instances: list, request, undo.
  *
- * A migration is a fact (berth.h) and two instances; it is named by the number of the old one. These verbs only write
- * facts: the plan moves. What a plan was about to do with an instance meets a conflict when its fact has changed meanwhile
- * (batch.c), so an undo that was answered is never overtaken.
+ * A migration is a fact (berth.h) and two instances; its name is the number of the old instance. These verbs only write
+ * facts; the plan moves the instance. If the fact has changed since a plan was made, the plan's actions on that
+ * instance are in conflict (batch.c), so an older plan never overrides an undo that the client has seen confirmed.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 extern const struct key_table migrate_keys;
 
-/* The instance that is to take over from `old`; NULL: none yet. */
+/* Returns the instance that replaces `old`; NULL: none yet. */
 const struct object *migration_heir(const struct state *s, const struct object *old);
 
 int migration_list(struct call *c);

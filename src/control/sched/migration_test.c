@@ -1,4 +1,6 @@
-/* migration_test.c - moves of instances through the API: asked for, listed, undone, refused; and what settings say. */
+/* migration_test.c - migrations of instances through the API: requested, listed, undone, refused; settings of
+ * migrations.
+ */
 #include "control/api/kit_test.h"
 
 #include "control/journal/replay.h"
@@ -7,7 +9,7 @@
 #define ALICE "user:alice"
 #define BOB "user:bob"
 
-/* Three nodes; web.alice with two pods, instances 1 and 2, which run. */
+/* Three nodes; web.alice with two running pods, instances 1 and 2. */
 static void cluster(struct kit *k)
 {
     char body[128];
@@ -31,7 +33,7 @@ static const char *node_of(struct kit *k, const char *instance)
     return node;
 }
 
-/* The agent of its node says so. */
+/* Reports the instance's state as the agent of its node. */
 static void reported(struct kit *k, const char *instance, const char *state, unsigned seq)
 {
     char url[128], who[80], body[160], node[64];
@@ -52,7 +54,7 @@ static void replays(struct kit *k)
     assert_int_equal(result.different, 0);
 }
 
-/* The one migration there is. */
+/* Checks phase and progress of the only migration. */
 static void moves(struct kit *k, const char *phase, int64_t progress)
 {
     CALL(k, 200, ALICE, "GET", "/v1/migrations", NULL);
@@ -84,7 +86,7 @@ static void from_the_wish_to_its_end(void **state)
     assert_int_equal(kit_number(&k, "items/0/instance"), 3);
     CALL(&k, 409, ALICE, "POST", "/v1/instances/1/migrate", NULL);
     SAYS(&k, "being moved already");
-    kit_restart(&k); /* nothing is lost */
+    kit_restart(&k); /* the migration survives a restart */
     reported(&k, "3", "starting", 1);
     moves(&k, "starting", 50);
     reported(&k, "3", "running", 2);
@@ -129,7 +131,7 @@ static void it_is_undone(void **state)
     kit_done(&k);
 }
 
-/* A plan that was about to stop the old one, when somebody wanted it back, is made again. */
+/* A plan that was about to stop the old instance is made again if the migration is undone meanwhile. */
 static void an_undo_is_never_lost(void **state)
 {
     (void)state;
@@ -224,7 +226,7 @@ static void settings_become_a_policy(void **state)
     kit_done(&k);
 }
 
-/* What the instances of a node that is drained wait for; NULL: nothing is left. */
+/* Checks why the instances of a draining node wait; NULL: no instance is left. */
 static void waits(struct kit *k, const char *node, const char *what)
 {
     char url[64];
@@ -238,7 +240,7 @@ static void waits(struct kit *k, const char *node, const char *what)
     assert_true(!what || json_array_size(waiting) > 0);
 }
 
-/* Nothing is said to have no place that moves a moment later. */
+/* An instance that moves a moment later is not reported as unplaceable. */
 static void a_drain_says_what_is_waited_for(void **state)
 {
     (void)state;

@@ -19,7 +19,7 @@ enum { FORMULAS_MAX = 64 };
 
 static uint32_t number(const struct state *s, enum system_setting setting)
 {
-    return (uint32_t)system_setting_number(s, setting); /* within the bounds of its row */
+    return (uint32_t)system_setting_number(s, setting); /* within the bounds of the setting's row */
 }
 
 static int64_t seconds(const struct state *s, enum system_setting setting)
@@ -32,18 +32,18 @@ static bool is_on(const struct state *s, enum system_setting setting, struct are
     return strcmp(system_setting_text(s, setting, arena), "on") == 0;
 }
 
-/* ---- formulas ------------------------------------------------------------------------------------------------------ */
+/* ---- formulas --------------------------------------------------------------------------------------------------- */
 
 struct plan_formula {
-    struct formula *formula; /* NULL: it does not compile */
+    struct formula *formula; /* NULL: the formula does not compile */
     struct kept_doc *of;
     const char *policy;
-    bool own; /* the policy's is in use by another plan */
+    bool own; /* a private copy: another plan uses the policy's compiled formula */
     bool failed;
     struct berth_err err;
 };
 
-/* On whatever thread the plan is made. Equal keys leave the order of creation. */
+/* Runs on the planning thread. After a failure all keys are equal, so jobs stay in order of creation. */
 static int run_formula(void *ctx, const struct berth_factors *in, int64_t *keys, struct berth_err *err)
 {
     struct plan_formula *f = ctx;
@@ -89,7 +89,7 @@ const char *plan_policy_failure(struct plan_policy *p, const char **ret_why)
     return NULL;
 }
 
-/* ---- rankings ------------------------------------------------------------------------------------------------------ */
+/* ---- rankings --------------------------------------------------------------------------------------------------- */
 
 bool plan_policy_built_in(const char *name)
 {
@@ -105,7 +105,7 @@ static void hold(struct plan_policy *p, struct kept_doc *kept)
     p->kept[p->kept_len++] = kept;
 }
 
-/* A policy by its name: one that was made, else one built in, else in order of creation. */
+/* Returns the ranking of a policy: a stored policy, else a built-in one, else "fifo". */
 static struct berth_ranking ranking_of(const struct state *s, struct plan_policy *p, const char *name)
 {
     const struct object *o = state_find(s, KIND_POLICY, name);
@@ -167,7 +167,7 @@ int charges_parse(const char *text, struct arena *arena, const struct berth_amou
             return err_set(err, EINVAL, "expected something like cpu=1,gpu=10,memory=0.25, found %.80s", p);
         const char *value = arena_strndup(arena, p + name + 1, part - name - 1);
         at[len].resource = arena_strndup(arena, p, name);
-        int rc = quantity_parse_text("cpu", value, &at[len].amount, err); /* in thousandths */
+        int rc = quantity_parse_text("cpu", value, &at[len].amount, err); /* thousandths */
         if (rc == 0 && at[len].amount < 0)
             rc = err_set(err, EINVAL, "expected 0 or more");
         if (rc < 0)
@@ -180,7 +180,7 @@ int charges_parse(const char *text, struct arena *arena, const struct berth_amou
     return 0;
 }
 
-/* ---- windows and domains ------------------------------------------------------------------------------------------- */
+/* ---- windows and domains ---------------------------------------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b)
 {
@@ -188,8 +188,9 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A plan takes WINDOWS_MAX windows and no more: of a longer list those that end last, in the order of the list. The others are over,
- * as no more may be made that are not. Chosen without a clock, so that a replay chooses the same. */
+/* Chooses at most WINDOWS_MAX windows: those with the latest ends, in the order of the list. All others are over,
+ * because no more than WINDOWS_MAX current windows can be created. The choice uses no clock, so that a replay makes the
+ * same one. */
 static const struct object *const *windows_chosen(const struct state *s, struct arena *arena, size_t *ret_len)
 {
     size_t len, chosen = 0;
@@ -202,7 +203,7 @@ static const struct object *const *windows_chosen(const struct state *s, struct 
         ends[i] = windows[i]->window->end_ns;
     qsort(ends, len, sizeof *ends, by_time);
     int64_t last = ends[len - WINDOWS_MAX];
-    size_t ties = 0; /* of those that end at this very moment so many have room */
+    size_t ties = 0; /* how many of the windows with this very end are chosen */
     for (size_t i = len - WINDOWS_MAX; i < len; i++)
         ties += ends[i] == last;
     const struct object **at = ARENA_ARRAY(arena, const struct object *, WINDOWS_MAX);
@@ -279,7 +280,7 @@ static void headroom_read(const struct state *s, struct plan_policy *p)
     };
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------- */
+/* ---- the whole policy ------------------------------------------------------------------------------------------- */
 
 static void rest_read(const struct state *s, struct plan_policy *ret)
 {
@@ -311,7 +312,8 @@ void plan_policy_read(const struct state *s, struct plan_policy *ret)
     (void)state_list(s, KIND_QUEUE, &queues);
     (void)state_list(s, KIND_WINDOW, &windows);
     (void)state_list(s, KIND_DOMAIN, &domains);
-    ret->kept = ARENA_ARRAY(&ret->arena, struct kept_doc *, queues + windows + domains + 2); /* each at most once */
+    /* each document at most once */
+    ret->kept = ARENA_ARRAY(&ret->arena, struct kept_doc *, queues + windows + domains + 2);
     ret->formulas = ARENA_ARRAY(&ret->arena, struct plan_formula *, FORMULAS_MAX);
     rest_read(s, ret);
     headroom_read(s, ret);

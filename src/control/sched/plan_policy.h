@@ -1,10 +1,12 @@
-/* plan_policy.h - what the settings, queues, policies, windows and domains say of how to plan, beside the profile.
+/* plan_policy.h - the planning policy as the settings, queues, policies, windows and domains define it, without the
+ * profile.
  *
- * A function of the state alone, so a replay of a decision has the same one: all of these are in the journal. It holds the
- * documents it was made of, and the formulas, which are compiled once for each revision of a policy: it may be used on
- * another thread while the state changes, and is made and given back on the state's own.
+ * The policy is a function of the state alone. All of its inputs are in the journal, so a replay of a decision gets the
+ * same policy. It keeps references to the documents it was made from, and to the formulas, which are compiled once for
+ * each revision of a policy. It may be used on another thread while the state changes; it is created and released on
+ * the state's thread.
  *
- * A formula that fails does not stop the plan: the jobs it should have ordered come in order of their creation.
+ * A formula that fails does not stop the plan: its jobs are ordered by creation time.
  */
 #pragma once
 
@@ -23,21 +25,22 @@ struct plan_policy {
 };
 
 void plan_policy_read(const struct state *s, struct plan_policy *ret);
-/* The plan has been made: formulas are given back. What the plan may still look at when it is asked stays. */
+/* Releases the formulas after the plan was made. Data that the plan reads for later questions stays. */
 void plan_policy_made(struct plan_policy *p);
-/* After the plan is gone. One of zeroes is left alone. */
+/* Frees everything; call after the plan is freed. A zeroed struct is accepted. */
 void plan_policy_done(struct plan_policy *p);
 
-/* A policy whose formula did not work in the plan, or does not compile, and why; each is told of once for each revision.
- * NULL: none, or no more. To be asked after the plan, on the state's thread. */
+/* Returns the name of a policy whose formula failed in the plan or does not compile, and the error; NULL: no more. Each
+ * policy is reported once per revision. Call after the plan was made, on the state's thread. */
 const char *plan_policy_failure(struct plan_policy *p, const char **ret_why);
 
-/* Is it the name of an order that the core has itself? */
+/* Returns whether the core has a built-in ranking of this name. */
 bool plan_policy_built_in(const char *name);
-/* Could be planned by? A formula is compiled, and an empty cluster planned. -EINVAL: its line and reason. */
+/* Checks that the policy works: compiles its formula and plans an empty cluster. -EINVAL: the error names line and
+ * reason. */
 struct policy_doc;
 int plan_policy_try(const struct policy_doc *d, struct berth_err *err);
 
-/* What a unit of use costs, "cpu=1,gpu=10,memory=0.25", in thousandths; in the arena. -EINVAL. */
+/* Parses charges for use, "cpu=1,gpu=10,memory=0.25", into thousandths in the arena. -EINVAL on syntax errors. */
 int charges_parse(const char *text, struct arena *arena, const struct berth_amount **ret, size_t *ret_len,
                   struct berth_err *err);

@@ -1,4 +1,4 @@
-/* races_test.c - what once went wrong when things happened at the same time, late, twice, or across a restart. */
+/* races_test.c - regressions with concurrent, late and repeated events, and with restarts. */
 #include "control/api/kit_test.h"
 #include "control/state/commit.h"
 
@@ -42,7 +42,7 @@ static void is_sound(struct kit *k)
     assert_int_equal(result.different, 0);
 }
 
-/* ---- leases ---------------------------------------------------------------------------------------------------------- */
+/* ---- leases ----------------------------------------------------------------------------------------------------- */
 
 static void a_node_that_is_added_again_is_another_one(void **state)
 {
@@ -55,8 +55,8 @@ static void a_node_that_is_added_again_is_another_one(void **state)
     kit_sleep(&k, 40);
     node(&k, "a");
     kit_sleep(&k, 5);
-    assert_string_equal(node_state(&k, "a"), "ready"); /* and not lost by the lease of the first */
-    assert_int_equal(report(&k, "a", 1, 1, ""), 200);  /* nor is its agent held to the number of the first one's */
+    assert_string_equal(node_state(&k, "a"), "ready"); /* not lost by the lease of the first node */
+    assert_int_equal(report(&k, "a", 1, 1, ""), 200);  /* a lower epoch than the first node's agent had */
     kit_done(&k);
 }
 
@@ -70,7 +70,7 @@ static void a_late_report_brings_no_lost_node_back(void **state)
     assert_int_equal(report(&k, "a", 1, 5, ""), 200);
     kit_sleep(&k, 40);
     assert_string_equal(node_state(&k, "a"), "lost");
-    kit_restart(&k); /* which knows of no heartbeat */
+    kit_restart(&k); /* the restarted daemon knows no heartbeat */
     assert_int_equal(report(&k, "a", 1, 4, ""), 409);
     assert_string_equal(node_state(&k, "a"), "lost");
     assert_int_equal(report(&k, "a", 1, 6, ""), 200);
@@ -107,9 +107,10 @@ static void a_wall_clock_that_jumps_ends_no_fence(void **state)
     }
 }
 
-/* ---- the store's queue -------------------------------------------------------------------------------------------------- */
+/* ---- the store's queue ------------------------------------------------------------------------------------------ */
 
-/* Whose own work the store cannot take is tried again after a pause, not at once as after a conflict. */
+/* If the store's queue is full, the daemon's own commits are repeated after a pause, not at once as after a
+ * conflict. */
 static void a_full_queue_is_no_conflict(void **state)
 {
     (void)state;
@@ -139,7 +140,7 @@ static void a_full_queue_is_no_conflict(void **state)
     kit_done(&k);
 }
 
-/* ---- reports --------------------------------------------------------------------------------------------------------- */
+/* ---- reports ---------------------------------------------------------------------------------------------------- */
 
 static void a_report_that_was_written_is_not_taken_again(void **state)
 {
@@ -155,12 +156,12 @@ static void a_report_that_was_written_is_not_taken_again(void **state)
     uint64_t revision = store_revision(k.store);
     assert_int_equal(report(&k, "a", 1, 3, "{id: 1, state: failed}, {id: 2, state: running}"), 409);
     assert_int_equal(store_revision(k.store), revision);
-    /* And one that is well all along does not end the pause of one that fails. */
+    /* reports of a healthy instance do not end the restart pause of a failed one */
     assert_int_equal(report(&k, "a", 1, 4, "{id: 2, state: running}"), 200);
     assert_non_null(state_find(control_state(k.control), KIND_FACT, "since/web.admin"));
     kit_restart(&k);
     kit_plan(&k);
-    CALL(&k, 404, ADMIN, "GET", "/v1/instances/3", NULL); /* the pause outlives the daemon */
+    CALL(&k, 404, ADMIN, "GET", "/v1/instances/3", NULL); /* the restart pause survives a restart of the daemon */
     is_sound(&k);
     kit_done(&k);
 }
@@ -176,7 +177,7 @@ static void a_report_while_its_stop_is_on_its_way(void **state)
     kit_plan(&k);
     assert_int_equal(report(&k, "a", 1, 2, "{id: 1, state: running}, {id: 2, state: running}"), 200);
     CALL(&k, 200, ADMIN, "POST", "/v1/apps/web/scale", "{replicas: 1}");
-    (void)scheduler_step(control_scheduler(k.control), k.steady_ns); /* the stop is in the queue, behind nothing */
+    (void)scheduler_step(control_scheduler(k.control), k.steady_ns); /* the stop is queued, with no request before it */
     size_t assumed = state_assumed(control_state(k.control));
     assert_int_equal(assumed, 1);
     assert_int_equal(report(&k, "a", 1, 3,
@@ -188,7 +189,7 @@ static void a_report_while_its_stop_is_on_its_way(void **state)
     kit_done(&k);
 }
 
-/* ---- what is final, and what was promised ---------------------------------------------------------------------------- */
+/* ---- final states, reservations --------------------------------------------------------------------------------- */
 
 static void a_task_that_is_done_outlives_its_node(void **state)
 {
@@ -202,7 +203,7 @@ static void a_task_that_is_done_outlives_its_node(void **state)
     CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{command: [/bin/true], requests: {cpu: 1}}");
     kit_plan(&k);
     assert_int_equal(report(&k, "a", 1, 2, "{id: 1, state: ended}"), 200);
-    CALL(&k, 204, ADMIN, "DELETE", "/v1/nodes/a", NULL); /* nothing is left on it */
+    CALL(&k, 204, ADMIN, "DELETE", "/v1/nodes/a", NULL); /* no instance is left on the node */
     CALL(&k, 200, ADMIN, "POST", "/v1/nodes/b/enable", NULL);
     kit_plan(&k);
     CALL(&k, 200, ADMIN, "GET", "/v1/jobs/1", NULL);
@@ -222,10 +223,10 @@ static void a_key_holds_even_if_there_was_nothing_to_do(void **state)
     kit_open(&k);
     CALL(&k, 201, ADMIN, "POST", "/v1/apps", "{name: web, replicas: 1}");
     k.key = "once";
-    CALL(&k, 200, ADMIN, "POST", "/v1/apps/web/start", NULL); /* it is started already */
+    CALL(&k, 200, ADMIN, "POST", "/v1/apps/web/start", NULL); /* the app is started already */
     CALL(&k, 200, ADMIN, "POST", "/v1/apps/web/stop", NULL);
     k.key = "once";
-    CALL(&k, 200, ADMIN, "POST", "/v1/apps/web/start", NULL); /* the first one again, not a new one */
+    CALL(&k, 200, ADMIN, "POST", "/v1/apps/web/start", NULL); /* same key: the first answer is repeated */
     CALL(&k, 200, ADMIN, "GET", "/v1/apps/web", NULL);
     assert_true(json_is_true(kit_at(&k, "stopped")));
     k.key = "once";

@@ -1,12 +1,11 @@
-/* rolling_restart_test.c - rolling restarts through the API: the pods of a service that is spread over zones are even
- * afterwards. */
+/* rolling_restart_test.c - rolling restarts through the API keep the pods of an app evenly spread over zones. */
 #include "control/api/kit_test.h"
 
 #define ALICE "user:alice"
 
 enum { ZONES = 3, PODS = 3, ROUNDS_MAX = 60 };
 
-/* Three zones with a node each; the later the zone, the larger the node. web.alice has a pod in each. */
+/* Three zones with one node each, in ascending node size. web.alice has one pod in each zone. */
 static void cluster(struct kit *k)
 {
     char body[160];
@@ -21,8 +20,8 @@ static void cluster(struct kit *k)
          "{name: web, replicas: 3, requests: {cpu: 1}, spread: zone, min_available: 2}");
 }
 
-/* Agents report what they were told: pods that start run, pods that stop have ended. Returns how many pods run and are
- * of the newest form; *ret_even: is there one in each zone? */
+/* Reports as agents: starting pods run, stopping pods have ended. Returns how many pods run with the newest spec;
+ * *ret_even: each zone has one of them. */
 static int agents_report(struct kit *k, unsigned seq, uint64_t newer_than, bool *ret_even)
 {
     struct said {
@@ -64,7 +63,8 @@ static int agents_report(struct kit *k, unsigned seq, uint64_t newer_than, bool 
     return running;
 }
 
-/* Plans and reports until all pods are newer than that and nothing changes; returns whether they are even. */
+/* Plans and reports until all pods are newer than `newer_than` and nothing changes. Returns whether they are evenly
+ * spread. */
 static bool settles(struct kit *k, unsigned *seq, uint64_t newer_than)
 {
     bool even = false;

@@ -1,5 +1,6 @@
-/* route_rules.c - rules that say in which queue a job is: at submission, and later, when it has waited or its owner has used
- * much. One ordered list (KIND_SETTING "routes"); the first that holds counts. */
+/* route_rules.c - rules that choose a job's queue: at submission, and later, when the job has waited or its owner has
+ * used much. There is one ordered list (KIND_SETTING "routes"); the first matching rule applies.
+ */
 #include "control/sched/route_rules.h"
 
 #include <errno.h>
@@ -26,9 +27,9 @@ static bool is(const char *wanted, const char *found)
     return !wanted || !*wanted || strcmp(wanted, found ? found : "") == 0;
 }
 
-/* ---- does a rule hold? --------------------------------------------------------------------------------------------- */
+/* ---- match a rule ----------------------------------------------------------------------------------------------- */
 
-/* Core hours that somebody has used lately, decayed as for fair shares. */
+/* Returns the core hours that the user has consumed lately, decayed as for fair shares. */
 static int64_t used_hours(const struct state *s, const char *owner, int64_t now_ns)
 {
     char key[OBJECT_KEY_MAX];
@@ -48,7 +49,7 @@ static int64_t used_hours(const struct state *s, const char *owner, int64_t now_
     return hours;
 }
 
-/* What the view says already; the rest needs the document. */
+/* Matches the conditions that the job's view answers; the others need the document. */
 static bool holds_by_view(const struct state *s, const struct route_rule *r, const struct object *job, int64_t now_ns)
 {
     const struct work_view *v = job->work;
@@ -75,7 +76,7 @@ static bool routes_read(const struct state *s, struct arena *arena, json_t **ret
     return *ret_doc && routes_doc_read(*ret_doc, arena, ret, NULL) == 0;
 }
 
-/* ---- at submission ------------------------------------------------------------------------------------------------- */
+/* ---- at submission ---------------------------------------------------------------------------------------------- */
 
 int route_new(struct call *c, const char *id, json_t *doc)
 {
@@ -87,7 +88,7 @@ int route_new(struct call *c, const char *id, json_t *doc)
     CLEANUP(json) json_t *draft = json_copy(doc);
     (void)json_object_set_new(draft, "id", json_string(id));
     if (work_doc_read(draft, &c->arena, &d, NULL) < 0)
-        return 0; /* the check says what is wrong with it */
+        return 0; /* the submission check reports the error */
     for (size_t i = 0; i < routes.rules_len; i++) {
         const struct route_rule *r = &routes.rules[i];
         if (moves(r) || !holds_by_doc(r, &d, "") || !queue_open(c->state, r->to, d.owner, d.group))
@@ -98,7 +99,7 @@ int route_new(struct call *c, const char *id, json_t *doc)
     return 0;
 }
 
-/* ---- later --------------------------------------------------------------------------------------------------------- */
+/* ---- move waiting jobs ------------------------------------------------------------------------------------------ */
 
 static bool waits(const struct object *job)
 {
@@ -106,7 +107,7 @@ static bool waits(const struct object *job)
     return v->instances_len == 0 && !v->held && !v->cancelled && !v->failed && !v->ended;
 }
 
-/* The queue that a job which waits is to be in; NULL: it stays. */
+/* Returns the queue to which a waiting job moves; NULL: the job stays. */
 static const char *target(const struct state *s, const struct routes_doc *routes, const struct object *job,
                           int64_t now_ns, size_t *reads)
 {
@@ -138,7 +139,7 @@ static const char *target(const struct state *s, const struct routes_doc *routes
 static void moved(void *ctx, const struct store_result *result)
 {
     (void)ctx;
-    (void)result; /* in conflict: the next look does it */
+    (void)result; /* after a conflict the next periodic step moves the job */
 }
 
 static void tell(struct control *c, const struct object *job, const char *to)
@@ -197,7 +198,7 @@ void routes_step(struct control *c, int64_t steady_ns)
     arena_done(&arena);
 }
 
-/* ---- the rules themselves ------------------------------------------------------------------------------------------ */
+/* ---- edit the rules --------------------------------------------------------------------------------------------- */
 
 static const char *queue_candidate(const void *ctx, size_t i)
 {
@@ -216,8 +217,8 @@ int queue_known(struct call *c, const char *key, const char *queue)
                    quote(queue, shown), guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : ";");
 }
 
-/* Could a job that was sent to a queue come back there? From each queue that is reached, every rule that moves from it is
- * followed, up to one that keeps all in it. */
+/* Returns whether a job that leaves a queue by a rule could come back to it. From each reached queue, follows every
+ * rule that moves jobs out of it, up to a rule that keeps all jobs in the queue. */
 static bool goes_round(const struct routes_doc *d, const char *from)
 {
     const char *reached[ROUTES_MAX + 1] = {from};

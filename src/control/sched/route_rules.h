@@ -1,4 +1,4 @@
-/* route_rules.h - rules that place jobs in queues, and move those that wait. */
+/* route_rules.h - rules that assign new jobs to queues, and move waiting jobs between queues. */
 #pragma once
 
 #include "control/kind/queue.h"
@@ -8,11 +8,12 @@ struct control;
 #define ROUTES_ID "routes"
 /* GET, PUT /v1/routes */
 call_run routes_get, routes_put;
-/* Gives a new job that names no queue the one that the first rule says which holds; those that move are not looked at. */
+/* Sets the queue of a new job that names none: the queue of the first matching rule. Rules for waiting jobs are
+ * skipped. */
 int route_new(struct call *c, const char *id, json_t *doc);
-/* Does a rule name this queue? */
+/* Returns whether a rule names this queue. */
 bool routes_name(struct call *c, const char *queue);
-/* The queue is there; -EINVAL under this key, with the nearest. */
+/* Checks that the queue exists; otherwise -EINVAL for this key, with the most similar queue name. */
 int queue_known(struct call *c, const char *key, const char *queue);
-/* Now and then: moves some of the jobs that wait and that a rule with `waited` or `used` holds for. */
+/* Periodic step: moves some of the waiting jobs that match a rule with `waited` or `used`. */
 void routes_step(struct control *c, int64_t steady_ns);

@@ -15,7 +15,7 @@ enum { SECOND = 1000000000 };
 enum { TOLD_MAX = 4096, TOLD_FOR = 64, EVENTS_PER_CYCLE_MAX = 100, REBUILD_AFTER = 200000 };
 enum { FAILS_FREE = 3, PAUSE_MS = 10, PAUSE_DOUBLINGS_CONFLICT = 2, PAUSE_DOUBLINGS_MAX = 10 };
 
-/* One plan in the making; nobody else looks at it until it is made. */
+/* A plan being made; only the planning thread accesses it until it is made. */
 struct making {
     struct berth_snapshot *snapshot;
     struct berth_plan *plan;
@@ -23,7 +23,7 @@ struct making {
     struct plan_policy policy;
     struct arena arena;
     struct unit_basis basis;
-    uint64_t returned; /* by units, until the freeze */
+    uint64_t returned; /* units_returned() at the freeze */
     struct berth_err err;
     int rc;
     int64_t took_ns;
@@ -34,12 +34,12 @@ struct making {
 struct forced {
     scheduler_planned *planned;
     void *ctx;
-    uint64_t cycle; /* the first one that includes what the caller knows */
+    uint64_t cycle; /* the first cycle that includes what the caller has committed */
 };
 
-/* Workloads of which the last plan left pods over, and since when every plan did. */
+/* Workloads with pods that the last plan left unplaced, and since when every plan has. */
 struct wait_since {
-    uint64_t workload; /* hash of its id */
+    uint64_t workload; /* hash of the workload's ID */
     int64_t since_ns;  /* 0: since before the first plan */
 };
 
@@ -54,11 +54,11 @@ struct scheduler {
     struct units *units;
     bool awake, planning, stopping;
     struct making making;
-    /* The last plan made, for `why`. */
+    /* The last plan, for `why`. */
     struct berth_snapshot *snapshot;
     struct berth_plan *plan;
     struct plan_policy policy;
-    struct map pending; /* workload to its place among the plan's pendings */
+    struct map pending; /* workload to its index among the plan's pending workloads */
     struct waits waits;
     struct scheduler_seen seen;
     int64_t next_steady_ns; /* ten seconds after the last cycle */
@@ -66,9 +66,9 @@ struct scheduler {
     size_t changes; /* since the cluster was rebuilt */
     struct {
         uint64_t workload, round;
-    } told[TOLD_MAX];      /* workloads whose reasons were looked at lately */
-    unsigned fails;        /* cycles in a row of which some unit failed */
-    int64_t not_before_ns; /* steady: what fails again and again is not tried without pause */
+    } told[TOLD_MAX];      /* workloads whose reasons were checked recently */
+    unsigned fails;        /* consecutive cycles with a failed batch */
+    int64_t not_before_ns; /* steady time; pause before the next plan after repeated failures */
 };
 
 static void units_idle(void *ctx);
@@ -114,7 +114,7 @@ void scheduler_free(struct scheduler *s)
     if (!s)
         return;
     last_plan_drop(s);
-    if (s->planning) { /* its thread has ended before it was told */
+    if (s->planning) { /* the planning thread has ended, but made() was not called */
         berth_plan_free(s->making.plan);
         plan_policy_done(&s->making.policy);
         berth_snapshot_free(s->making.snapshot);
@@ -141,7 +141,7 @@ struct scheduler_seen scheduler_seen(const struct scheduler *s)
     return seen;
 }
 
-/* ---- why ----------------------------------------------------------------------------------------------------------- */
+/* ---- waiting workloads ------------------------------------------------------------------------------------------ */
 
 static bool same_pending(const void *ctx, uint32_t at, const void *workload)
 {
@@ -184,7 +184,7 @@ static void pending_sentence(const struct berth_pending *p, const struct object 
         str_addf(to, "%s %s", i ? ";" : ":", p->reasons[i].text);
 }
 
-/* One event for each workload whose pods wait for a reason not yet told. */
+/* Adds one event for each workload whose pods wait for a new reason. */
 static void tell_pending(struct scheduler *s)
 {
     size_t len = berth_plan_pendings(s->plan), said = 0;
@@ -212,9 +212,9 @@ static void tell_pending(struct scheduler *s)
     }
 }
 
-/* ---- making a plan ------------------------------------------------------------------------------------------------- */
+/* ---- make a plan ------------------------------------------------------------------------------------------------ */
 
-/* On whatever thread: touches nothing but the making. */
+/* Runs on the worker; accesses only `making`. */
 static void make(void *ctx)
 {
     struct making *m = &((struct scheduler *)ctx)->making;
@@ -241,8 +241,8 @@ const struct berth_profile *scheduler_profile(const struct state *s, struct aren
     return is_own ? read : berth_profile_find(*ret_name);
 }
 
-/* A workload may wait twice: for the pods it lacks, and for a better place of those it has. The larger number counts, and
- * of equals what it lacks, which comes last. */
+/* Adds a pending entry of the plan. A workload may have two: for its missing pods, and for better placements of
+ * existing instances. The entry with more pods is kept; of equal ones the entry for missing pods, which comes last. */
 static void pending_add(struct scheduler *s, size_t i)
 {
     const char *id = berth_plan_pending_name(s->plan, i);
@@ -256,8 +256,8 @@ static void pending_add(struct scheduler *s, size_t i)
     map_add(&s->pending, hash, (uint32_t)i);
 }
 
-/* Since when each workload of the new plan has waited, by the plan before. It outlives both: names of workloads are
- * hashed. */
+/* Records since when each workload of the new plan has waited, from the previous record. The record outlives both
+ * plans, so it holds hashes of workload IDs. */
 static void waits_note(struct scheduler *s, const struct making *m)
 {
     struct waits now = {0};
@@ -297,7 +297,8 @@ static void keep_plan(struct scheduler *s, struct making *m)
     s->seen.seconds = (double)m->took_ns / SECOND;
 }
 
-/* Does somebody wait for a plan that has not begun? Others wait for the units of one that was made. */
+/* Returns whether a caller waits for a plan that has not begun. Other callers wait for the batches of a finished
+ * plan. */
 static bool forced_wants(const struct scheduler *s)
 {
     for (size_t i = 0; i < s->forced.len; i++)
@@ -308,7 +309,7 @@ static bool forced_wants(const struct scheduler *s)
 
 static void tell_forced(struct scheduler *s)
 {
-    uint64_t done = s->seen.cycles - s->planning; /* the one being made is not */
+    uint64_t done = s->seen.cycles - s->planning; /* without the plan that is being made */
     for (size_t i = 0; i < s->forced.len;) {
         struct forced f = s->forced.at[i];
         if (f.cycle > done) {
@@ -320,7 +321,8 @@ static void tell_forced(struct scheduler *s)
     }
 }
 
-/* A unit that met a conflict is planned again at once; what keeps failing (a full disk) waits, up to ten seconds. */
+/* After a conflict the next plan starts at once; after repeated failures (a full disk) it starts after a pause of up to
+ * ten seconds. */
 static void look_at_failures(struct scheduler *s)
 {
     enum units_failure failure = units_failure(s->units);
@@ -332,7 +334,7 @@ static void look_at_failures(struct scheduler *s)
     s->awake = true;
     if (++s->fails <= FAILS_FREE)
         return;
-    /* Somebody who keeps changing an app does not hold up everybody for long. */
+    /* A client that keeps changing one app must not delay other workloads for long. */
     unsigned most = failure == UNITS_TROUBLE ? PAUSE_DOUBLINGS_MAX : PAUSE_DOUBLINGS_CONFLICT;
     unsigned doublings = s->fails - FAILS_FREE < most ? s->fails - FAILS_FREE : most;
     int64_t pause_ns = (int64_t)PAUSE_MS * 1000000 << doublings;
@@ -344,7 +346,8 @@ static int64_t next_look(const struct scheduler *s)
     return s->awake ? s->not_before_ns : s->next_steady_ns;
 }
 
-/* The plan counts on what was given back meanwhile. Those who wait for it wait for the next one. */
+/* Discards a plan that counts on changes rolled back meanwhile. Callers of scheduler_force wait for the next plan
+ * instead. */
 static void plan_again(struct scheduler *s)
 {
     s->awake = true;
@@ -352,7 +355,7 @@ static void plan_again(struct scheduler *s)
         s->forced.at[i].cycle += s->forced.at[i].cycle == s->seen.cycles;
 }
 
-/* Every unit is committed or given back. */
+/* Called when every batch is committed or rolled back. */
 static void units_idle(void *ctx)
 {
     struct scheduler *s = ctx;
@@ -361,7 +364,7 @@ static void units_idle(void *ctx)
     s->control->env.wake_at(s->control->env.ctx, next_look(s));
 }
 
-/* Its jobs come in order of their creation until somebody writes it anew. */
+/* Reports policies whose formula fails; their jobs are ordered by creation until the policy is changed. */
 static void tell_policies(struct scheduler *s, struct plan_policy *p)
 {
     const char *why = "", *policy;
@@ -381,7 +384,7 @@ static void tell_policies(struct scheduler *s, struct plan_policy *p)
     plan_policy_made(p);
 }
 
-/* Nothing is to be written: the round ends here. */
+/* Returns whether the plan writes nothing; the cycle ends here. */
 static bool is_empty(const struct berth_plan *plan)
 {
     return berth_plan_actions(plan) == 0 && berth_plan_facts(plan) == 0;
@@ -401,7 +404,7 @@ static void made(void *ctx)
         berth_snapshot_free(m->snapshot);
         m->snapshot = NULL;
         plan_policy_done(&m->policy);
-        s->seen.recheck_ns = BERTH_NEVER_NS; /* the next change, or the next look, tries again */
+        s->seen.recheck_ns = BERTH_NEVER_NS; /* the next change or the next periodic plan tries again */
     } else {
         m->basis.plan_hash = berth_plan_hash(m->plan);
         keep_plan(s, m);
@@ -429,13 +432,13 @@ static void audit(struct scheduler *s)
 {
     struct control *c = s->control;
     struct berth_err err;
-    /* What units are about to write stands in no document yet. */
+    /* Assumed changes of queued batches are in no document yet. */
     int rc = units_len(s->units) ? berth_audit(state_cluster(c->state), &err) : state_audit(c->state, &err);
     if (rc < 0)
         log_write(c->env.log, c->now_ns, LEVEL_ERROR, "audit.breach", LOG_TEXT("text", err.text));
 }
 
-/* Names and classes that nothing uses any more are dropped with the old cluster. */
+/* Rebuilds the cluster, which drops names and classes that are no longer used. */
 static void rebuild(struct scheduler *s)
 {
     struct control *c = s->control;
@@ -502,7 +505,7 @@ int64_t scheduler_step(struct scheduler *s, int64_t steady_ns)
 void scheduler_stop(struct scheduler *s)
 {
     s->stopping = true;
-    while (s->forced.len) { /* no plan will come: they see so, and answer */
+    while (s->forced.len) { /* no further plan will be made: the callers see that and answer */
         struct forced f = s->forced.at[--s->forced.len];
         f.planned(f.ctx);
     }

@@ -1,5 +1,6 @@
-/* scheduler_test.c - the loop: when it plans, what it commits, what becomes of a unit that fails, and that all can be
- * made again from the journal. */
+/* scheduler_test.c - the scheduling loop: when it plans, what it commits, how failed batches are handled, and that the
+ * journal replays every decision.
+ */
 #include "control/api/kit_test.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static struct scheduler_seen seen(struct kit *k)
     return scheduler_seen(control_scheduler(k->control));
 }
 
-/* Everything decided so far comes out the same again. */
+/* Replays all decisions so far and expects equal results. */
 static void replays(struct kit *k, uint64_t cycles_min)
 {
     struct replay_options options = {0};
@@ -45,7 +46,7 @@ static size_t placed(struct kit *k, const char *url)
     return (size_t)kit_number(k, "status/placed");
 }
 
-/* Sends a request that stays in the store's queue. */
+/* Sends a request whose commit stays in the store's queue. */
 static void queue(struct kit *k, const char *method, const char *path, const char *json)
 {
     static const struct kit_query none = {0};
@@ -86,7 +87,7 @@ static void nothing_new_means_no_plan(void **state)
     kit_sleep(&k, 100);
     assert_int_equal(seen(&k).cycles, cycles);
     assert_int_equal(store_revision(k.store), revision);
-    /* One call forces it, and answers when it is made. */
+    /* POST /v1/schedule forces a plan and is answered when the plan is made. */
     queue(&k, "POST", "/v1/schedule", NULL);
     assert_false(k.answered);
     kit_plan(&k);
@@ -121,7 +122,7 @@ static void a_unit_in_conflict_is_planned_again(void **state)
     struct kit k;
     cluster(&k, 1);
     CALL(&k, 201, ADMIN, "POST", "/v1/apps", "{name: web, replicas: 3, requests: {cpu: 1}}");
-    /* The node shrinks in a transaction that is on its way when the plan is made. */
+    /* The node shrinks in a transaction that is still queued when the plan is made. */
     queue(&k, "PUT", "/v1/nodes/n0/capabilities", "{\"allocatable\": {\"cpu\": 2}}");
     (void)scheduler_step(control_scheduler(k.control), k.steady_ns);
     assert_int_equal(seen(&k).actions, 3);
@@ -161,7 +162,7 @@ static void the_next_plan_counts_what_is_assumed(void **state)
     queue(&k, "POST", "/v1/apps/b/start", NULL);
     (void)scheduler_step(s, k.steady_ns);
     assert_int_equal(seen(&k).assumed, 3);
-    /* `b` starts; a's unit is in the same queue behind it, and is still assumed when the next plan is made. */
+    /* `b` starts; a's batch is queued behind that and is still assumed when the next plan is made. */
     (void)scheduler_step(s, k.steady_ns);
     kit_plan(&k);
     assert_int_equal(placed(&k, "/v1/apps/a.admin"), 3);
@@ -180,10 +181,10 @@ static void a_full_disk_is_waited_out(void **state)
     store_memory_fail(k.store, ENOSPC, 1000);
     kit_plan(&k);
     assert_int_equal(placed(&k, "/v1/apps/web.admin"), 0);
-    assert_int_equal(seen(&k).assumed, 0); /* given back */
+    assert_int_equal(seen(&k).assumed, 0); /* rolled back */
     uint64_t cycles = seen(&k).cycles;
     kit_plan(&k);
-    assert_true(seen(&k).cycles <= cycles + 2); /* with pauses */
+    assert_true(seen(&k).cycles <= cycles + 2); /* retries are paused */
     CALL(&k, 503, ADMIN, "POST", "/v1/apps", "{name: other}");
     store_memory_fail(k.store, ENOSPC, 0);
     kit_sleep(&k, 11);
@@ -204,7 +205,7 @@ static void a_gang_is_one_unit(void **state)
     uint64_t before = store_revision(k.store);
     kit_plan(&k);
     assert_int_equal(placed(&k, "/v1/jobs/1"), 230);
-    assert_int_equal(store_revision(k.store), before + 1); /* 20 more do not fit: all or nothing */
+    assert_int_equal(store_revision(k.store), before + 1); /* the other 20 do not fit: all or nothing */
     assert_int_equal(placed(&k, "/v1/jobs/2"), 0);
     replays(&k, 1);
     kit_done(&k);
@@ -232,7 +233,7 @@ static void planning_goes_on_after_a_crash(void **state)
     CALL(&k, 201, ADMIN, "POST", "/v1/apps", "{name: web, replicas: 2, requests: {cpu: 1}}");
     (void)scheduler_step(control_scheduler(k.control), k.steady_ns);
     assert_int_equal(seen(&k).assumed, 2);
-    kit_restart(&k); /* before the unit is durable */
+    kit_restart(&k); /* before the batch is durable */
     CALL(&k, 200, ADMIN, "GET", "/v1/instances", NULL);
     assert_int_equal(json_array_size(kit_at(&k, "items")), 0);
     kit_plan(&k);
@@ -240,7 +241,7 @@ static void planning_goes_on_after_a_crash(void **state)
     kit_restart(&k);
     uint64_t revision = store_revision(k.store);
     kit_plan(&k);
-    assert_int_equal(store_revision(k.store), revision); /* nothing is left to do */
+    assert_int_equal(store_revision(k.store), revision); /* no action is left */
     replays(&k, 1);
     kit_done(&k);
 }
@@ -259,7 +260,7 @@ static void a_node_that_falls_silent_is_lost_and_comes_back(void **state)
     kit_sleep(&k, 15);
     CALL(&k, 200, ADMIN, "GET", "/v1/nodes/n0", NULL);
     assert_string_equal(kit_text(&k, "state"), "lost");
-    CALL(&k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL); /* has no agent: nobody is missed */
+    CALL(&k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL); /* no agent has ever reported: no heartbeat is missed */
     assert_string_not_equal(kit_text(&k, "state"), "lost");
     CALL(&k, 200, ADMIN, "GET", "/v1/instances", NULL);
     assert_int_equal(json_array_size(kit_at(&k, "items")), 3); /* replaced */
@@ -290,7 +291,7 @@ static void a_restarted_daemon_grants_fresh_leases(void **state)
     kit_done(&k);
 }
 
-/* Makes a plan when the request is answered, before what the store has behind it is told. */
+/* Makes a plan when the request is answered, before later events of the store are delivered. */
 static void plan_when_answered(void *ctx, struct answer *answer)
 {
     struct kit *k = ctx;
@@ -316,8 +317,8 @@ static void a_plan_falls_with_what_it_took_for_granted(void **state)
     (void)store_pump(k.store);
     k.now_ns += INT64_C(2000000000);
     k.steady_ns += INT64_C(2000000000);
-    /* The node is back, but the plan that gives its pod up does not know yet. The next one knows, and counts the pod as
-     * gone: it would put another one in its place, which it has not left. */
+    /* The node is back, but the plan that declares its pod lost was made before. The next plan knows about the node but
+     * counts the pod as gone: it would place a second pod beside the one that still runs. */
     struct request back = {.method = "POST",
                            .path = "/v1/nodes/n0/report",
                            .peer = ADMIN,
@@ -337,7 +338,7 @@ static void a_plan_falls_with_what_it_took_for_granted(void **state)
     kit_done(&k);
 }
 
-/* Numbers of cycles start anew with each daemon. */
+/* Each daemon numbers its cycles from 1. */
 static void the_plans_of_every_daemon_are_replayed(void **state)
 {
     (void)state;
@@ -356,7 +357,7 @@ static void the_plans_of_every_daemon_are_replayed(void **state)
     kit_done(&k);
 }
 
-/* It hears no reports any more. */
+/* A stopping daemon receives no more reports. */
 static void one_that_is_stopping_declares_nobody_lost(void **state)
 {
     (void)state;
@@ -388,7 +389,7 @@ static void what_nobody_needs_is_swept(void **state)
          "{epoch: 1, seq: 1, instances: [{id: 1, state: running}, {id: 2, state: failed, error: no}]}");
     CALL(&k, 200, ADMIN, "PATCH", "/v1/apps/web", "{command: [a]}");
     CALL(&k, 200, ADMIN, "PATCH", "/v1/apps/web", "{command: [b]}");
-    assert_int_equal(count(&k, KIND_FACT), 0); /* whoever changes what failed need not wait for the next try */
+    assert_int_equal(count(&k, KIND_FACT), 0); /* a change of the app ends the restart pause of its failed pod */
     assert_true(count(&k, KIND_SPEC) >= 2);
     kit_sleep(&k, 5);
     kit_plan(&k);
@@ -397,7 +398,7 @@ static void what_nobody_needs_is_swept(void **state)
          "{epoch: 1, seq: 2, instances: [{id: 3, state: failed, error: no}]}");
     control_tick(k.control);
     kit_plan(&k);
-    assert_int_equal(count(&k, KIND_SPEC), 1); /* the pod that runs was placed from it */
+    assert_int_equal(count(&k, KIND_SPEC), 1); /* the running pod was placed from this spec */
     assert_int_equal(count(&k, KIND_FACT), 1);
     CALL(&k, 204, ADMIN, "DELETE", "/v1/apps/web", NULL);
     k.steady_ns += INT64_C(60000000000);
@@ -422,7 +423,7 @@ static void words_that_were_cut_are_still_shown(void **state)
     struct kit k;
     char body[1024];
     cluster(&k, 1);
-    /* Of two bytes each, cut in the middle of one, by whatever cuts: errors at 80, events at 240. */
+    /* The text has two-byte characters and is cut within one of them: errors at 80 bytes, events at 240. */
     (void)snprintf(body, sizeof body, "{id: ab, name: a%s%s%s%s}",
                    "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9",
                    "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9",
@@ -456,7 +457,7 @@ static void a_daemon_that_was_away_blames_nobody(void **state)
         int away_s, well_s, lost_s;
     } rows[] = {
         {"{lease_s: 30}", 100, 20, 12}, /* stopped by a debugger, swapped out, ... */
-        {"{lease_s: 3}",  3,   2,  3 }, /* a machine that stood still for a moment */
+        {"{lease_s: 3}",  3,   2,  3 }, /* the machine paused for a moment */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct kit k;
@@ -484,7 +485,7 @@ static void a_tampered_journal_is_noticed(void **state)
     struct replay_result result;
     cluster(&k, 2);
     CALL(&k, 201, ADMIN, "POST", "/v1/apps", "{name: web, requests: {cpu: 1}}");
-    /* Written past the daemon, and so in no record. */
+    /* Written to the store behind the daemon's back, so in no journal record. */
     kit_put(&k, KIND_NODE, "n0", "{v: 1, id: n0, generation: 1, allocatable: {cpu: 100, memory: 100Gi}}");
     kit_plan(&k);
     assert_int_equal(replay_run(k.store, &options, &result, NULL), 0);

@@ -30,9 +30,9 @@ bool queue_open(const struct state *s, const char *queue, const char *user, cons
     return state_find(s, KIND_QUEUE, queue) ? is_open(&terms, user, group) : strcmp(queue, QUEUE_DEFAULT) == 0;
 }
 
-/* ---- the queue ----------------------------------------------------------------------------------------------------- */
+/* ---- the queue -------------------------------------------------------------------------------------------------- */
 
-/* Its own document, or, for one made in the same transaction, that. */
+/* Gets the queue's terms, also of a queue that the same transaction creates. */
 static bool queue_of(struct call *c, const char *queue, struct queue_terms *ret)
 {
     struct queue_doc made;
@@ -74,7 +74,7 @@ static int queue_check(struct call *c, const json_t *old, const struct work_doc 
     return domains_meet(c, queue, &q, &d->workload.shape);
 }
 
-/* ---- quotas -------------------------------------------------------------------------------------------------------- */
+/* ---- quotas ----------------------------------------------------------------------------------------------------- */
 
 static bool is_over(const json_t *doc)
 {
@@ -82,7 +82,8 @@ static bool is_over(const json_t *doc)
            json_is_true(json_object_get(doc, "ended"));
 }
 
-/* Does a change ask for more, elsewhere, or once more? What was admitted stays so while it is not over. */
+/* Returns whether a change asks for more resources, another queue, or another run. Otherwise an admitted workload stays
+ * admitted until it ends. */
 static bool asks_anew(const json_t *old, const json_t *doc)
 {
     static const char *const keys[] = {"replicas", "requests", "resources", "gpu",      "queue",
@@ -100,7 +101,7 @@ static bool is_work(const struct change_item *item)
     return kind_is_workload(item->kind) && item->write;
 }
 
-/* What others in the same transaction ask for counts, too: told to the cluster for a moment. */
+/* Tells the workload to the cluster for a moment, so that other workloads of the same transaction count, too. */
 static void item_tell(struct call *c, const struct change_item *item)
 {
     char *text = item->doc ? json_dumps(item->doc, JSON_COMPACT) : NULL;
@@ -122,7 +123,7 @@ static void item_untell(struct call *c, const struct change_item *item)
         (void)berth_workload_remove(state_cluster(c->state), item->id, NULL);
 }
 
-/* "ask a manager of group vision" */
+/* Returns, for example, "ask a manager of group vision". */
 static const char *whom(struct arena *arena, const char *quota, const char *group)
 {
     return strncmp(quota, "user/", 5) == 0 && group && *group ? arena_fmt(arena, "ask a manager of group %s", group)

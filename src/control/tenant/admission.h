@@ -1,19 +1,20 @@
-/* admission.h - may this work be taken on? The rules of its queue, and its quotas, when it is made or changed. */
+/* admission.h - admission of a workload when it is created or changed: the rules of its queue, and its quotas. */
 #pragma once
 
 #include "control/api/crud.h"
 #include "wire/doc/api.h"
 
-/* Is the queue there (or the default one), and open to this user of this group? */
+/* Returns whether the queue exists (or is the default one) and is open to this user of this group. */
 bool queue_open(const struct state *s, const char *queue, const char *user, const char *group);
-/* -EINVAL for a queue that is not there, or terms that it does not have; -EACCES for one that is not for its owner, or a
- * quota or a cap that would be exceeded: which, what of it is used, and what would be accepted. */
+/* Checks a workload. -EINVAL: the queue does not exist, or does not offer the requested terms. -EACCES: the queue is
+ * closed to the owner, or a quota or cap would be exceeded; the error tells which one, its use, and what would be
+ * accepted. */
 int admit_check(struct call *c, enum kind kind, const char *id, const json_t *old, const json_t *doc,
                 const struct work_doc *d);
-/* The quotas of all workloads that the change writes, each after those before it, for a call with judge_later: so each is told
- * to the cluster once, and not once for each of the others. */
+/* For a call with judge_later: checks the quotas of all workloads that the change writes, each one together with those
+ * before it. Each workload is told to the cluster once, instead of once for each of the others. */
 int admit_all(struct call *c);
-/* -EACCES, in words, for a verdict that is not ok: of what quota, what is used, and what would be accepted. `kind` is what the work is called; where the quota
- * is a user's, the managers of the group are named. */
+/* Returns -EACCES and describes a verdict that is not ok: the quota, its use, and what would be accepted. `kind` is the
+ * word for the workload. For a user's quota the error refers to the managers of the group. */
 int admit_refuse(const struct berth_verdict *v, const char *kind, const char *group, struct arena *arena,
                  struct berth_err *err);

@@ -22,7 +22,7 @@ const struct archive_part archive_parts[] = {
 };
 const size_t archive_parts_len = sizeof archive_parts / sizeof *archive_parts;
 
-/* ---- checksum ------------------------------------------------------------------------------------------------------- */
+/* ---- checksum --------------------------------------------------------------------------------------------------- */
 
 static int hash_some(const char *text, size_t len, void *hash)
 {
@@ -43,9 +43,9 @@ const char *archive_checksum(const json_t *archive, char buf[static ARCHIVE_CHEC
     return buf;
 }
 
-/* ---- out ------------------------------------------------------------------------------------------------------------ */
+/* ---- export ----------------------------------------------------------------------------------------------------- */
 
-/* What was asked for, without what is said by its place in the archive. */
+/* Returns what the user requested, without members that follow from its place in the archive. */
 static json_t *part_doc(const struct object *o)
 {
     json_t *doc = object_doc(o);
@@ -55,7 +55,7 @@ static json_t *part_doc(const struct object *o)
     return doc;
 }
 
-/* A job that is over would run a second time. */
+/* Ended jobs are left out: an import would run them again. */
 static bool is_over(const struct state *s, const struct object *o, int64_t now_ns)
 {
     if (o->kind != KIND_JOB)
@@ -99,7 +99,8 @@ int archive_make(const struct state *s, const struct object *user, int64_t now_n
     return 0;
 }
 
-/* Oneself, or whoever manages the user and its workloads: install configuration is in it. */
+/* Allowed for the user itself, and for callers that manage the user and its workloads, because install configuration is
+ * included. */
 int user_export(struct call *c)
 {
     const struct object *o = call_object(c, KIND_USER, c->args[0], PERMIT_READ);
@@ -112,7 +113,7 @@ int user_export(struct call *c)
     return archive_make(c->state, o, c->now_ns, &c->answer.body, &c->err);
 }
 
-/* ---- is it one? ----------------------------------------------------------------------------------------------------- */
+/* ---- check ------------------------------------------------------------------------------------------------------ */
 
 static const char *known_key(const void *ctx, size_t i)
 {

@@ -1,9 +1,9 @@
-/* archive.h - a user with all that is theirs, as one document that this or another cluster can take in.
+/* archive.h - export of a user with everything the user owns as one document, which this or another cluster can import.
  *
- * Described in docs/user-archive.md. It holds what the user asked for, never what the daemon decided, and no secret: no
- * token, no hash. The content of volumes and of apps is not in it yet; agents will fill `data`.
+ * docs/user-archive.md describes the format. It contains what the user requested, not what the daemon decided, and no
+ * secrets: no tokens, no hashes. The content of volumes and apps is not included yet; agents will fill `data`.
  *
- * To add a part: a row in archive_parts (archive.c), a rule in archive_import.c for ids that clash, a line in the page.
+ * To add a part: a row in archive_parts (archive.c), a rule in archive_import.c for clashing IDs, a line in the page.
  */
 #pragma once
 
@@ -11,12 +11,12 @@
 
 enum {
     ARCHIVE_VERSION = 1,
-    ARCHIVE_OBJECTS_MAX = 1900, /* in one transaction, each with a counter or a spec beside it */
+    ARCHIVE_OBJECTS_MAX = 1900, /* objects in one transaction, each with a counter or a spec beside it */
     ARCHIVE_BYTES_MAX = 16 * 1024 * 1024,
     ARCHIVE_CHECKSUM_MAX = 80,
 };
 
-/* The lists of an archive, in the order in which they are taken in: each may refer to those before it. */
+/* The lists of an archive in the order of import: each may refer to those before it. */
 struct archive_part {
     const char *name;
     enum kind kind;
@@ -24,13 +24,13 @@ struct archive_part {
 extern const struct archive_part archive_parts[];
 extern const size_t archive_parts_len;
 
-/* All of a user. -E2BIG: more than one import can take. *ret is a new reference. */
+/* Exports a user. -E2BIG: more than one import can handle. *ret is a new reference. */
 int archive_make(const struct state *s, const struct object *user, int64_t now_ns, json_t **ret, struct berth_err *err);
-/* "blake2b:HEX" over everything but the checksum itself: keys sorted, without white space. */
+/* Returns "blake2b:HEX" of everything but the checksum itself: keys sorted, without white space. */
 const char *archive_checksum(const json_t *archive, char buf[static ARCHIVE_CHECKSUM_MAX]);
-/* Is this an archive that can be taken in: version, parts, sizes, checksum? Its documents are not looked into. */
+/* Checks version, parts, sizes and checksum of an archive; does not check its documents. */
 int archive_check(const json_t *archive, struct berth_err *err);
 
-/* Takes it in, through the call's change: as the user `as`, or, with NULL, as the archive's own or the next free name. The
- * answer is {"id", "renamed"}. Everything in it passes the checks that it would as a request. */
+/* Imports an archive through the call's change: as the user `as`, or, if NULL, under the archive's own name or the next
+ * free one. The answer is {"id", "renamed"}. All contents pass the same checks as in a request. */
 int archive_import(struct call *c, const json_t *archive, const char *as);

@@ -1,4 +1,6 @@
-/* archive_fuzz.c - any archive is refused with a sentence and without effect, or gives documents that the state can hold. */
+/* archive_fuzz.c - any archive is either rejected with a message and without effect, or gives documents that the state
+ * can hold.
+ */
 #include "control/tenant/archive.h"
 
 #include <assert.h>
@@ -24,7 +26,7 @@ static void state_put(struct state *s, enum kind kind, const char *id, const jso
     free(text);
 }
 
-/* A cluster where names are taken. */
+/* Fills a cluster with objects whose names clash. */
 static void neighbours(struct state *s)
 {
     static const struct {
@@ -70,14 +72,14 @@ static void import(struct state *s, const json_t *archive)
     int rc = archive_import(&c, archive, NULL);
     assert(rc == -c.err.code && (rc == 0 || c.err.text[0]));
     assert(state_hash(s) == before);
-    /* In order of kinds, as a commit writes them. */
+    /* Ordered by kind, as a commit writes them. */
     for (unsigned k = 0; k < KINDS && rc == 0; k++)
         for (size_t i = 0; i < c.change.items.len; i++) {
             const struct change_item *item = &c.change.items.at[i];
             assert(!item->write || item->doc); /* nothing is deleted */
             if (item->write && item->kind == k) {
                 const struct object *there = state_find(s, item->kind, item->id);
-                assert(!there || item->kind == KIND_COUNTER); /* and nothing of others is overwritten */
+                assert(!there || item->kind == KIND_COUNTER); /* no object of others is overwritten */
                 state_put(s, item->kind, item->id, item->doc);
             }
         }
@@ -102,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(rc == 0);
     neighbours(s);
     import(s, archive);
-    if (json_is_object(archive)) { /* what a fuzzer cannot guess is given to it */
+    if (json_is_object(archive)) { /* a fuzzer cannot guess the checksum */
         (void)json_object_set_new(archive, "checksum", json_string(archive_checksum(archive, sum)));
         import(s, archive);
         import(s, archive);

@@ -1,7 +1,7 @@
-/* archive_import.c - taking a user in: every object through the checks of a request, under names that are free.
+/* archive_import.c - import of a user: every object passes the checks of a request, under free names.
  *
- * A user who is there already is refused, unless the archive is taken in under another name or merged into that user.
- * A merge keeps what the user has, and adds apps, vms and volumes that are missing, and all jobs.
+ * An existing user is rejected, unless the archive is imported under another name or merged into that user. A merge
+ * keeps what the user has, and adds missing apps, VMs and volumes, and all jobs.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,8 +20,8 @@ struct taking {
     struct call *call;
     const char *old_user, *user;
     json_t *renamed; /* {"volumes/maps": "volumes/maps-2"} */
-    json_t *volumes; /* {old: new} of all, for those who mount them */
-    json_t *kept;    /* ["apps/web.ann"]: there already, and left as they are; NULL: no merge */
+    json_t *volumes; /* {old: new} of all volumes, for the workloads that mount them */
+    json_t *kept;    /* ["apps/web.ann"]: existing objects, left as they are; NULL: no merge */
 };
 
 static void taking_cleanup(struct taking *t)
@@ -44,7 +44,7 @@ static void note_renamed(struct taking *t, enum kind kind, const char *from, con
                                   json_string(arena_fmt(arena, "%s/%s", kinds[kind].plural, to)));
 }
 
-/* NAME, or NAME-2, NAME-3, ... : the first that no object of the kind has. */
+/* Gets the first of NAME, NAME-2, NAME-3, ... that no object of the kind has. */
 static int free_name(struct taking *t, enum kind kind, const char *name, const char **ret)
 {
     struct call *c = t->call;
@@ -69,7 +69,7 @@ static int put(struct taking *t, enum kind kind, json_t *doc, const char **ret_i
     return crud_put(t->call, crud_find(kind), NULL, doc, CRUD_CREATE, ret_id, &is_new);
 }
 
-/* ---- the user ------------------------------------------------------------------------------------------------------- */
+/* ---- the user --------------------------------------------------------------------------------------------------- */
 
 static int merge_option(struct call *c, bool *ret)
 {
@@ -80,7 +80,7 @@ static int merge_option(struct call *c, bool *ret)
     return 0;
 }
 
-/* The user is there: it stays as it is. */
+/* Merges into an existing user, which is not changed. */
 static int merge_user(struct taking *t, const char *id)
 {
     struct call *c = t->call;
@@ -137,9 +137,9 @@ static int take_user(struct taking *t, const json_t *archive, const char *as)
     return 0;
 }
 
-/* ---- what is the user's --------------------------------------------------------------------------------------------- */
+/* ---- objects of the user ---------------------------------------------------------------------------------------- */
 
-/* A number is text, too. */
+/* Returns the document's ID as text; it may be a number. */
 static const char *id_of(struct taking *t, const json_t *doc)
 {
     const json_t *id = json_object_get(doc, "id");
@@ -148,7 +148,7 @@ static const char *id_of(struct taking *t, const json_t *doc)
     return json_is_string(id) ? arena_strdup(&t->call->arena, json_string_value(id)) : NULL;
 }
 
-/* True: a merge finds the object there, and keeps it. */
+/* Returns true if a merge finds the object already there and keeps it. */
 static bool is_kept(struct taking *t, enum kind kind, const char *id)
 {
     struct call *c = t->call;
@@ -160,7 +160,7 @@ static bool is_kept(struct taking *t, enum kind kind, const char *id)
     return true;
 }
 
-/* NAME.USER of an app or vm, as its name will be folded; NULL: the name is none, and is refused later. */
+/* Returns the ID NAME.USER of an app or VM with its name folded; NULL: the name is invalid and is rejected later. */
 static const char *owned_id_of(struct taking *t, const json_t *doc)
 {
     char folded[ID_MAX + 1];
@@ -195,7 +195,7 @@ static json_t *volume_renamed(struct taking *t, json_t *name)
     return json_incref(to ? to : name);
 }
 
-/* What it mounts, and the gang it is in: a gang is known by its name in the whole cluster, so each user gets one's own. */
+/* Renames the mounted volumes and the gang. Gang names are global in the cluster, so each user gets its own. */
 static void rename_in_work(struct taking *t, json_t *doc)
 {
     json_t *mounts = json_object_get(doc, "volumes");
@@ -231,7 +231,8 @@ static int take_item(struct taking *t, enum kind kind, const json_t *item)
         rename_in_work(t, doc);
         if (kind != KIND_JOB && !member(doc, "name"))
             (void)json_object_set_new(doc, "name",
-                                      json_string(arena_strndup(&c->arena, old, strcspn(old, ".")))); /* NAME.OWNER */
+                                      /* the ID is NAME.OWNER */
+                                      json_string(arena_strndup(&c->arena, old, strcspn(old, "."))));
         (void)json_object_del(doc, "id");
         const char *there = kind != KIND_JOB && t->kept ? owned_id_of(t, doc) : NULL;
         if (there && is_kept(t, kind, there))
@@ -270,7 +271,7 @@ int archive_import(struct call *c, const json_t *archive, const char *as)
     int rc = archive_check(archive, &c->err);
     if (rc < 0)
         return rc;
-    c->dry_run = false; /* a dry run shows one job the next number, but here may be many: numbers are skipped instead */
+    c->dry_run = false; /* a dry run would show every job the same next number; number gaps are accepted instead */
     rc = take_user(&t, archive, as);
     if (rc == 0)
         rc = take_parts(&t, archive);

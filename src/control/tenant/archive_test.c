@@ -1,4 +1,6 @@
-/* archive_test.c - a user goes out as one document and comes in again, here or elsewhere; nothing half, nothing secret. */
+/* archive_test.c - export and import of a user, into the same or another cluster: complete or not at all, without
+ * secrets.
+ */
 #include "control/tenant/archive.h"
 
 #include "control/tenant/user_kit_test.h"
@@ -18,7 +20,7 @@ static void people_open(struct people *p)
     kit_user(&p->k, "bob", "blue", "user", p->bob);
 }
 
-/* What ann has. */
+/* Creates the user ann's objects. */
 static void ann_works(struct people *p)
 {
     asked(&p->k, p->ann, "POST", "/v1/volumes", "{\"id\": \"maps\", \"driver\": \"disk\"}", 201);
@@ -73,7 +75,7 @@ static void what_is_in_it(void **state)
     assert_int_equal(json_array_size(json_object_get(a, "volumes")), 1);
     assert_int_equal(json_array_size(json_object_get(a, "vms")), 1);
     assert_int_equal(json_array_size(json_object_get(a, "apps")), 1);
-    assert_int_equal(json_array_size(json_object_get(a, "jobs")), 2); /* the cancelled one is over */
+    assert_int_equal(json_array_size(json_object_get(a, "jobs")), 2); /* the cancelled job has ended */
     assert_int_equal(json_array_size(json_object_get(a, "data")), 0);
     const json_t *app = json_array_get(json_object_get(a, "apps"), 0);
     assert_string_equal(kit_text(json_object_get(app, "install"), "from"), "disk");
@@ -83,7 +85,7 @@ static void what_is_in_it(void **state)
         if (strstr(text, never[i]))
             fail_msg("%s stands in %s", never[i], text);
     CLEANUP(mem) char *again = export_of(&p, p.k.admin, "ann");
-    assert_string_equal(text, again); /* the same for whoever may */
+    assert_string_equal(text, again); /* the same for every permitted caller */
     kit_close(&p.k);
 }
 
@@ -139,7 +141,7 @@ static void in_beside_the_original(void **state)
     asked(&p.k, p.k.admin, "POST", "/v1/users/import?as=system", text, 400);
     asked(&p.k, p.k.admin, "POST", "/v1/users/import?as=a/b", text, 400);
 
-    /* Once only, with a key. */
+    /* With an idempotency key it happens once. */
     p.k.idempotency_key = "import-1";
     asked(&p.k, p.k.admin, "POST", "/v1/users/import?as=once", text, 201);
     p.k.idempotency_key = "import-1";
@@ -171,20 +173,20 @@ static void a_merge_keeps_what_the_user_has(void **state)
     assert_int_equal(json_array_size(kept), 2);
     assert_string_equal(json_string_value(json_array_get(kept, 0)), "volumes/maps");
     assert_string_equal(json_string_value(json_array_get(kept, 1)), "apps/web.ann");
-    assert_int_equal(objects(&p), before + 3); /* the vm and two jobs */
+    assert_int_equal(objects(&p), before + 3); /* the VM and two jobs */
     asked(&p.k, p.k.admin, "GET", "/v1/users/ann", NULL, 200);
     assert_string_equal(kit_text(p.k.body, "display"), "Ann of now");
     asked(&p.k, p.k.admin, "GET", "/v1/apps/web.ann", NULL, 200);
     assert_int_equal(json_integer_value(json_object_get(p.k.body, "replicas")), 7);
     asked(&p.k, p.k.admin, "GET", "/v1/vms/box.ann", NULL, 200);
-    /* Without such a user it is an import like any other. */
+    /* If the user does not exist, a merge is an ordinary import. */
     asked(&p.k, p.k.admin, "POST", "/v1/users/import?merge=true&as=new", text, 201);
     assert_string_equal(kit_text(p.k.body, "id"), "new");
     assert_int_equal(json_array_size(json_object_get(p.k.body, "kept")), 0);
     kit_close(&p.k);
 }
 
-/* Out, away, and in again: what comes back is what went. */
+/* After export, deletion and import the user's objects are the same. */
 static void round_trip(void **state)
 {
     (void)state;
@@ -196,8 +198,8 @@ static void round_trip(void **state)
     asked(&p.k, p.k.admin, "DELETE", "/v1/users/ann?force=true", NULL, 204);
     asked(&p.k, p.k.admin, "POST", "/v1/users/import", text, 201);
     assert_string_equal(kit_text(p.k.body, "id"), "ann");
-    assert_int_equal(json_object_size(json_object_get(p.k.body, "renamed")), 2); /* numbers are never used again */
-    asked(&p.k, p.ann, "GET", "/v1/whoami", NULL, 401);                          /* no token comes back */
+    assert_int_equal(json_object_size(json_object_get(p.k.body, "renamed")), 2); /* numbers are never reused */
+    asked(&p.k, p.ann, "GET", "/v1/whoami", NULL, 401);                          /* tokens are not imported */
     asked(&p.k, p.k.admin, "GET", "/v1/users/ann", NULL, 200);
     assert_true(json_is_true(json_object_get(p.k.body, "disabled")));
 
@@ -234,7 +236,7 @@ static void who_may(void **state)
     asked(&p.k, p.ann, "POST", "/v1/users/import", text, 403);
     asked(&p.k, op, "POST", "/v1/users/import", text, 403);
     asked(&p.k, p.boss, "POST", "/v1/users/import?as=ann-2", text, 201);
-    asked(&p.k, p.boss, "POST", "/v1/users/import", blue, 403); /* not the own group, whether bob is there or not */
+    asked(&p.k, p.boss, "POST", "/v1/users/import", blue, 403); /* another group, whether bob exists or not */
     asked(&p.k, p.boss, "POST", "/v1/users/import?as=bob-2", blue, 403);
     asked(&p.k, p.boss, "POST", "/v1/users/import?merge=true", blue, 404);
     asked(&p.k, p.boss, "POST", "/v1/users/import?as=bob-2&group=red", blue, 201);
@@ -246,7 +248,7 @@ static void who_may(void **state)
     kit_close(&p.k);
 }
 
-/* An archive whose checksum is right again after the change. */
+/* Returns the archive with a checksum of its changed content. */
 static char *resealed(const json_t *archive)
 {
     char sum[ARCHIVE_CHECKSUM_MAX];
@@ -258,7 +260,7 @@ static void refused_whole(void **state)
 {
     (void)state;
     static const struct {
-        const char *path, *value; /* set in the archive; NULL: deleted */
+        const char *path, *value; /* value set in the archive; NULL: deleted */
         int want;
         const char *says;
     } rows[] = {
@@ -298,7 +300,7 @@ static void refused_whole(void **state)
             (void)json_object_del(a, rows[i].path);
         CLEANUP(mem) char *sealed = resealed(a);
         json_decref(a);
-        bool whom = strcmp(rows[i].path, "user") == 0; /* else the user of the archive is there */
+        bool whom = strcmp(rows[i].path, "user") == 0; /* otherwise the archive's user exists already */
         int got = ask(&p.k, p.k.admin, "POST", whom ? "/v1/users/import" : "/v1/users/import?as=copy", sealed);
         if (got != rows[i].want || !strstr(kit_message(&p.k), rows[i].says))
             fail_msg("%s = %s: expected %d %s, got %d %s", rows[i].path, rows[i].value, rows[i].want, rows[i].says, got,
@@ -306,7 +308,7 @@ static void refused_whole(void **state)
     }
     asked(&p.k, p.k.admin, "POST", "/v1/users/import", "{}", 400);
     asked(&p.k, p.k.admin, "POST", "/v1/users/import", "[]", 400);
-    /* Every byte counts. */
+    /* The checksum covers every byte. */
     CLEANUP(mem) char *damaged = mem_strdup(text);
     char *digit = strstr(damaged, "\"replicas\":2");
     assert_non_null(digit);
@@ -322,7 +324,7 @@ static void refused_whole(void **state)
     kit_close(&p.k);
 }
 
-/* What the daemon keeps to itself is not believed, should it stand in an archive. */
+/* Members that only the daemon sets are ignored in an archive. */
 static void nothing_is_smuggled_in(void **state)
 {
     (void)state;
@@ -363,7 +365,8 @@ static void too_much(void **state)
     asked(&p.k, p.k.admin, "POST", "/v1/users/import", more, 413);
     asked(&p.k, p.k.admin, "POST", "/v1/jobs", "{\"owner\": \"many\"}", 201);
     asked(&p.k, p.k.admin, "GET", "/v1/users/many/export", NULL, 413);
-    asked(&p.k, p.k.admin, "DELETE", "/v1/users/many?force=true", NULL, 409); /* nor can so many go at once */
+    /* a user with that many objects cannot be deleted in one transaction, either */
+    asked(&p.k, p.k.admin, "DELETE", "/v1/users/many?force=true", NULL, 409);
     kit_close(&p.k);
 }
 

@@ -12,12 +12,12 @@
 #include "wire/doc/api.h"
 #include "wire/text/words.h"
 
-/* By how much an object may grow when its owner is at the cap: who has too much must be able to stop and cancel. Together
- * such growth ends at an eighth above the cap. */
+/* How much an object may grow when its owner is at the cap: such an owner must still be able to stop and cancel. All
+ * such growth together ends at an eighth above the cap. */
 enum { GROWTH_BYTES = 256, GROWTH_PART = 8 };
 
 static const struct row {
-    const char *name; /* in cap_exceptions; the setting is cap_NAME */
+    const char *name; /* name in cap_exceptions; the setting is cap_NAME */
     enum system_setting setting;
     int64_t unit;
     const char *what, *less; /* "user alice has 9990 of 10000 WHAT"; "LESS, or ask ..." */
@@ -32,9 +32,9 @@ static const struct row {
     [CAP_WATCHES] = {"watches",   SETTING_CAP_WATCHES,   1,       "open watches",                    "close some"             },
 };
 
-/* ---- what is in force ---------------------------------------------------------------------------------------------- */
+/* ---- values ----------------------------------------------------------------------------------------------------- */
 
-/* One exception: "user/alice:instances=50000". False: there is none, or *ret_wrong. */
+/* One exception: "user/alice:instances=50000". `cap` is CAPS if the text is invalid. */
 struct exception {
     const char *whom;
     size_t whom_len;
@@ -97,13 +97,13 @@ int64_t cap_limit(const struct state *s, enum cap cap, const char *owner, struct
     return limit * rows[cap].unit;
 }
 
-/* Administrators, agents, the daemon, and checks that nobody asked for. */
+/* Administrators, agents, the daemon, and checks without a request are exempt. */
 static bool is_exempt(const struct caller *caller)
 {
     return !caller->user || !caller->user[0] || caller->scope[PERMIT_SYSTEM] == SCOPE_ALL;
 }
 
-/* ---- checks -------------------------------------------------------------------------------------------------------- */
+/* ---- checks ----------------------------------------------------------------------------------------------------- */
 
 static int refuse(struct call *c, enum cap cap, int code, const char *owner, int64_t has, int64_t limit, int64_t add)
 {
@@ -130,7 +130,7 @@ static int claim_check(struct call *c, const struct cap_claim *claim)
     return 0;
 }
 
-/* The increase by one item: the amounts of its document less those of the stored object. */
+/* Returns the increase by one item: the amounts of its document minus those of the stored object. */
 static struct cap_amounts item_adds(struct call *c, struct change_item *item)
 {
     size_t len = 0;
@@ -154,7 +154,7 @@ static const char *item_owner(struct call *c, const struct change_item *item)
     return o ? o->owner : owner ? owner : "";
 }
 
-/* The claim of an owner, made where it is the first. A change has few owners. */
+/* Returns the owner's claim, created if it is missing. A change has few owners. */
 static struct cap_claim *claim_of(struct call *c, const char *owner)
 {
     for (size_t i = 0; i < c->claims_len; i++)
@@ -202,7 +202,7 @@ int cap_admit(struct call *c, enum kind kind, const char *id, const struct work_
                        "replicas: %" PRId64 " are more than one %s may have, %" PRId64
                        "; ask an administrator to raise the setting replicas_max",
                        replicas, kinds[kind].name, most);
-    if (is_exempt(&c->caller) || !d->owner || c->judge_later) /* cap_check sees what the transaction deletes, too */
+    if (is_exempt(&c->caller) || !d->owner || c->judge_later) /* cap_check also sees what the transaction deletes */
         return 0;
     struct cap_claim claim = {.owner = d->owner};
     claim.add.of[kind == KIND_JOB ? CAP_JOBS : CAP_INSTANCES] = replicas - had;
@@ -213,7 +213,7 @@ void cap_hold(struct call *c)
 {
     for (size_t i = 0; i < c->claims_len; i++) {
         for (size_t k = 0; k < CAPS; k++)
-            if (c->claims[i].add.of[k] < 0) /* what goes is counted until it is gone */
+            if (c->claims[i].add.of[k] < 0) /* deletions count only when they are committed */
                 c->claims[i].add.of[k] = 0;
         cap_book_hold(state_caps(c->state), c->claims[i].owner, &c->claims[i].add, 1);
     }

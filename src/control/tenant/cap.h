@@ -1,14 +1,15 @@
-/* cap.h - built-in caps per user: how much one user may have stored, wanted and open at once.
+/* cap.h - built-in caps per user: how much one user may store, request and have open at once.
  *
- * Quotas bound what a user holds of the nodes; caps bound what a user costs the daemon itself: memory, planning time,
- * streams. Each cap is a system setting (cap_*), 0 means none, and `cap_exceptions` gives single users and groups others.
- * A cap is charged to the owner of an object, whoever writes it. Callers with the permission 'system: all', agents and the
- * daemon itself are exempt. What is above a cap, since the cap was lowered, stays; only an increase is refused.
+ * Quotas limit what a user uses of the nodes; caps limit what a user costs the daemon itself: memory, planning time,
+ * streams. Each cap is a system setting (cap_*), 0 means none; `cap_exceptions` sets other values for single users and
+ * groups. A cap is charged to the owner of an object, whoever writes it. Callers with the permission 'system: all',
+ * agents and the daemon itself are exempt. If a cap is lowered below present use, existing objects stay; only an
+ * increase is rejected.
  *
- * The book counts what is stored, from the state's events, and what requests under way are about to store. All of it is
- * O(1) for each object.
+ * The book counts what is stored, by the state's events, and what requests in progress are about to store. All of it is
+ * O(1) per object.
  *
- * To add a cap: a member here, a row in cap.c, a setting, and what counts (cap_book.c).
+ * To add a cap: a member here, a row in cap.c, a setting, and its counting (cap_book.c).
  */
 #pragma once
 
@@ -19,57 +20,58 @@ struct cap_book;
 struct work_doc;
 
 enum cap {
-    CAP_INSTANCES, /* replicas of apps and vms, running or not */
-    CAP_JOBS,      /* tasks of jobs that are not over: an array counts each of its tasks */
-    CAP_STORED,    /* bytes of documents, jobs that are over included */
+    CAP_INSTANCES, /* replicas of apps and VMs, running or not */
+    CAP_JOBS,      /* tasks of unfinished jobs; each task of an array counts */
+    CAP_STORED,    /* bytes of documents, those of ended jobs included */
     CAP_TOKENS,
-    CAP_WATCHES, /* streams that are open */
+    CAP_WATCHES, /* open streams */
     CAPS
 };
 
-/* The amounts that a user has, or an increase of them. */
+/* What a user has, or an increase of it. */
 struct cap_amounts {
     int64_t of[CAPS];
 };
 
-/* An increase that a request is about to store, for one owner. */
+/* An increase that a request in progress is about to store for one owner. */
 struct cap_claim {
     const char *owner;
     struct cap_amounts add;
 };
 
-/* ---- the book (cap_book.c) ---- */
+/* ---- the book (cap_book.c) -------------------------------------------------------------------------------------- */
 
 struct cap_book *cap_book_new(void);
 void cap_book_free(struct cap_book *b);
-/* Counts an object in (sign 1) or out (sign -1): before and after each change of it. */
+/* Adds an object (sign 1) or subtracts it (sign -1); called before and after each change of the object. */
 void cap_book_count(struct cap_book *b, const struct object *o, int sign);
-/* Counts what is not stored: streams, and claims of requests under way. */
+/* Counts amounts that are not stored: streams, and claims of requests in progress. */
 void cap_book_hold(struct cap_book *b, const char *owner, const struct cap_amounts *amounts, int sign);
-/* All that is counted for an owner. */
+/* Returns everything that is counted for an owner. */
 struct cap_amounts cap_book_use(const struct cap_book *b, const char *owner);
-/* Do objects of this kind count at all? */
+/* Returns whether objects of this kind count. */
 bool cap_counts(enum kind kind);
-/* The amounts of a stored object, and of a document that is about to be written as a text of so many bytes. */
+/* Return the amounts of a stored object, and of a document that is about to be written as `text_len` bytes of text. */
 struct cap_amounts cap_of_object(const struct object *o);
 struct cap_amounts cap_of_doc(enum kind kind, const json_t *doc, size_t text_len, struct arena *arena);
 
 /* ---- checks (cap.c) ---- */
 
-/* The amount in force for an owner; 0: none. */
+/* Returns the cap's value for an owner; 0: none. */
 int64_t cap_limit(const struct state *s, enum cap cap, const char *owner, struct arena *arena);
-/* Is a text one that `cap_exceptions` may have? "user/alice:instances=50000,group/vision:jobs=200000" */
+/* Checks a value of `cap_exceptions`: "user/alice:instances=50000,group/vision:jobs=200000". */
 int cap_exceptions_check(const char *text, struct arena *arena, struct berth_err *err);
-/* -EACCES for one document with more replicas than the setting replicas_max, whoever writes it, and for one that alone
- * takes its owner above a cap: before anything is planned with it. */
+/* Checks a document before anything is planned with it. -EACCES: it has more replicas than the setting replicas_max
+ * allows, whoever writes it, or it alone takes its owner above a cap. */
 int cap_admit(struct call *c, enum kind kind, const char *id, const struct work_doc *d);
-/* -EACCES when the change as a whole takes an owner above a cap, with its name, its value and what to do. */
+/* Returns -EACCES if the whole change takes an owner above a cap; the error has the cap's name, its value and what to
+ * do. */
 int cap_check(struct call *c);
-/* Counts what a checked change adds until cap_release: requests at the same time see each other. */
+/* Counts what a checked change adds until cap_release, so that concurrent requests see each other. */
 void cap_hold(struct call *c);
 void cap_release(struct call *c);
-/* -EACCES when a description with `fresh` new names of resources would leave too few for nodes. A cluster has at most
- * BERTH_RESOURCES_MAX names; callers without the permission 'nodes: all' may use the first half of them. */
+/* Returns -EACCES if a description with `fresh` new resource names would leave too few names for nodes. A cluster has
+ * at most BERTH_RESOURCES_MAX names; callers without the permission 'nodes: all' may use the first half of them. */
 int cap_names_check(struct call *c, size_t fresh);
-/* -EDQUOT when the caller has as many streams open as it may. */
+/* Returns -EDQUOT if the caller has as many open streams as allowed. */
 int cap_watch_check(struct call *c);

@@ -1,4 +1,4 @@
-/* cap_book.c - what each user has: counted from the objects of the state, and from what is under way. */
+/* cap_book.c - counts what each user has: from the objects of the state, and from requests in progress. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "control/tenant/cap.h"
 #include "wire/doc/api.h"
 
-/* Of each object beside its text: its place in tables, its view, its place in the cluster. */
+/* Overhead of each object beside its text: table entries, its view, its entry in the cluster. */
 enum { OBJECT_BYTES = 512 };
 
 struct owner {
@@ -18,7 +18,7 @@ struct owner {
 };
 
 struct cap_book {
-    VEC(struct owner) owners; /* all that were ever seen: users, whom administrators make */
+    VEC(struct owner) owners; /* never shrinks: all owners are users, which administrators create */
     struct map map;
 };
 
@@ -93,7 +93,7 @@ struct cap_amounts cap_of_object(const struct object *o)
     return amounts(o->kind, o->doc.len, work ? o->work->replicas : 0, work && o->work->finished_ns);
 }
 
-/* Most say no more than `replicas`, which needs no parsing. */
+/* Most documents have only `replicas`, which needs no parsing. */
 static int64_t doc_replicas(const json_t *doc, struct arena *arena)
 {
     struct work_doc d;

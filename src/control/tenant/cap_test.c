@@ -1,12 +1,12 @@
-/* cap_test.c - built-in caps per user: what is refused, in which words, and what stays possible at a cap. */
+/* cap_test.c - built-in caps per user: rejected requests and their messages, and what remains possible at a cap. */
 #include "control/api/kit_test.h"
 #include "control/api/request.h"
 #include "control/tenant/cap.h"
 #include "core/model/cluster.h"
 
-#define ALICE "user:alice" /* of red */
-#define BOB "user:bob"     /* of blue */
-#define CAROL "user:carol" /* a manager of red */
+#define ALICE "user:alice" /* in group red */
+#define BOB "user:bob"     /* in group blue */
+#define CAROL "user:carol" /* manager of group red */
 
 static void caps_set(struct kit *k, const char *settings)
 {
@@ -18,7 +18,7 @@ static int64_t use(struct kit *k, const char *user, enum cap cap)
     return cap_book_use(state_caps(control_state(k->control)), user).of[cap];
 }
 
-/* One row: who is refused what, with which words. A refusal changes nothing, and a dry run is refused alike. */
+/* One request with its status and message. A rejected request changes nothing, and its dry run is rejected as well. */
 struct row {
     const char *who, *method, *url, *body;
     int status;
@@ -94,7 +94,7 @@ static void tasks_of_jobs_are_bounded(void **state)
     rows_call(&k, rows, COUNT(rows));
     CALL(&k, 200, ALICE, "POST", cancel, NULL);
     kit_plan(&k);
-    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{}"); /* those cancelled are over */
+    CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{}"); /* cancelled jobs have ended */
     assert_int_equal(use(&k, "alice", CAP_JOBS), 2);
     kit_done(&k);
 }
@@ -117,7 +117,7 @@ static void stored_bytes_are_bounded(void **state)
     CALL(&k, 403, ALICE, "POST", "/v1/jobs?dry_run=true", body);
     CALL(&k, 201, BOB, "POST", "/v1/jobs", body);
 
-    /* At the cap, what makes less of it still goes. */
+    /* At the cap, requests that reduce use still succeed. */
     caps_set(&k, "{cap_exceptions: 'user/alice:stored_mb=2,group/red:stored_mb=5'}");
     while (kit_call(&k, ALICE, "POST", "/v1/jobs", body) == 201)
         continue;
@@ -152,7 +152,7 @@ static void tokens_are_bounded_and_exceptions_hold(void **state)
     kit_done(&k);
 }
 
-/* ---- at the same time ---------------------------------------------------------------------------------------------- */
+/* ---- concurrent requests ---------------------------------------------------------------------------------------- */
 
 struct sent {
     int taken, refused;
@@ -229,7 +229,7 @@ static void watches_are_bounded(void **state)
     kit_done(&k);
 }
 
-/* A schedule makes no job beyond its owner's cap, and says so. */
+/* A schedule creates no job beyond its owner's cap, and reports that. */
 static void schedules_are_bounded(void **state)
 {
     struct kit k;
@@ -247,7 +247,7 @@ static void schedules_are_bounded(void **state)
     kit_done(&k);
 }
 
-/* ---- nodes that say nothing of pods ------------------------------------------------------------------------------- */
+/* ---- nodes without a number of pods ----------------------------------------------------------------------------- */
 
 static size_t placed(struct kit *k, const char *url)
 {
@@ -274,13 +274,13 @@ static void a_node_takes_250_pods_unless_it_says(void **state)
     assert_int_equal(placed(&k, "/v1/instances?limit=1000"), 250);
     audited(&k);
 
-    /* Its own word goes before, less or more. */
+    /* The node's own number takes precedence, lower or higher. */
     CALL(&k, 201, ADMIN, "POST", "/v1/nodes", "{id: n2, allocatable: {cpu: 1000, memory: 1Ti, pods: 10}}");
     assert_int_equal(placed(&k, "/v1/instances?limit=1000&node=n2"), 10);
     CALL(&k, 200, ADMIN, "PUT", "/v1/nodes/n2/capabilities", "{allocatable: {cpu: 1000, memory: 1Ti, pods: 260}}");
     assert_int_equal(placed(&k, "/v1/instances?limit=1000&node=n2"), 260);
 
-    /* Another default holds at once; with fewer than there are, nothing stops. */
+    /* Another default applies at once; if it is below present use, nothing stops. */
     caps_set(&k, "{node_pods: 300, shed: 'off'}");
     assert_int_equal(placed(&k, "/v1/instances?limit=1000"), 560);
     audited(&k);
@@ -292,7 +292,7 @@ static void a_node_takes_250_pods_unless_it_says(void **state)
     kit_done(&k);
 }
 
-/* A cluster that an earlier version began has no such bound: what runs there goes on, and journals are replayed alike. */
+/* A cluster created by an earlier version has no such limit: running pods stay, and journals replay the same. */
 static void clusters_of_earlier_versions_keep_their_pods(void **state)
 {
     struct kit k;
@@ -309,7 +309,7 @@ static void clusters_of_earlier_versions_keep_their_pods(void **state)
     kit_done(&k);
 }
 
-/* Half of the names is for nodes: users cannot use them up, by jobs or by quotas. */
+/* Half of the resource names are for nodes: users cannot use them up by jobs or quotas. */
 static void users_leave_names_of_resources_to_nodes(void **state)
 {
     struct kit k;

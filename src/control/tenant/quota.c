@@ -1,4 +1,4 @@
-/* quota.c - quotas of users within those of their groups, at the moment they are granted. */
+/* quota.c - quotas: checks that users' quotas stay within those of their groups when quotas are written. */
 #include <errno.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ int quota_check(struct call *c, const char *id, const struct quota_doc *d)
     return 0;
 }
 
-/* ---- sums --------------------------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------------------------- */
 
 enum quota_part { LIMITS, GUARANTEES, ADMITTED, TOTALS, PARTS };
 static const char *const part_names[PARTS] = {"limits", "guarantees", "admitted", "totals"};
@@ -44,7 +44,7 @@ static struct berth_amount part_at(const struct quota_doc *d, enum quota_part pa
     return part == LIMITS ? d->limits[i] : part == GUARANTEES ? d->guarantees[i] : d->admitted[i];
 }
 
-/* What a quota grants of it; 0: nothing is said. */
+/* Returns what a quota grants of the resource; 0: the quota does not list it. */
 static int64_t part_of(const struct quota_doc *d, enum quota_part part, const char *resource)
 {
     for (size_t i = 0; i < part_len(d, part); i++)
@@ -68,12 +68,12 @@ static int64_t period_of(const struct quota_doc *d, const char *resource)
     return -1;
 }
 
-/* What all users of a group but one are granted of each thing that the group's quota lists, as the transaction would leave
- * them. Every write of a user moves the counter of users: resting on that is resting on all of them. */
+/* Sums of what all users of a group except one are granted of each resource in the group's quota, as the transaction
+ * would leave them. Every write of a user changes the counter of users: a guard on that counter guards all users. */
 struct sums {
     const struct quota_doc *group;
     int64_t *of[PARTS];
-    const char *longer; /* a total of another period than the group's: whose */
+    const char *longer; /* a user with a total of another period than the group's */
 };
 
 static bool is_member(const json_t *doc, const char *group)
@@ -194,7 +194,7 @@ int quota_check_group(struct call *c, const char *id, const struct group_doc *d)
     return 0;
 }
 
-/* ---- as it is shown ----------------------------------------------------------------------------------------------- */
+/* ---- display ---------------------------------------------------------------------------------------------------- */
 
 static json_t *amount_value(const char *resource, int64_t amount)
 {
@@ -236,7 +236,7 @@ json_t *quota_use_show(const struct call *c, const char *id, const struct quota_
     return use;
 }
 
-/* ---- names -------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------ */
 
 int people_check(struct call *c, const char *const *users, size_t users_len, const char *const *groups,
                  size_t groups_len)

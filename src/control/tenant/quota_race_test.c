@@ -1,5 +1,5 @@
-/* quota_race_test.c - no order of commits exceeds a quota: what a plan counts on may be gone, or count elsewhere,
- * before its unit is written.
+/* quota_race_test.c - no order of commits exceeds a quota, even if what a plan counts on is gone, or counts for another
+ * quota, before its batch is committed.
  */
 #include "control/api/kit_test.h"
 
@@ -38,7 +38,7 @@ static void is_sound(struct kit *k)
     assert_int_equal(state_assumed(control_state(k->control)), 0);
 }
 
-/* ---- a plan that is told late ----------------------------------------------------------------------------------- */
+/* ---- a delayed plan --------------------------------------------------------------------------------------------- */
 
 static struct {
     void (*after)(void *);
@@ -53,7 +53,7 @@ static void run_late(void *ctx, void (*work)(void *), void (*after)(void *), voi
     late.arg = arg;
 }
 
-/* Makes a plan from what is there now, and keeps it. */
+/* Makes a plan from the present state and holds its result back. */
 static void plan_begin(struct kit *k)
 {
     late.after = NULL;
@@ -64,15 +64,16 @@ static void plan_begin(struct kit *k)
     assert_non_null(late.after);
 }
 
-/* Tells it: its first unit is submitted. */
+/* Delivers the plan: its first batch is submitted. */
 static void plan_end(struct kit *k)
 {
     k->control->env.run = kit_run;
     late.after(late.arg);
 }
 
-/* The app holds more than the limit, which was lowered since. A move takes nothing more, as long as the old instance is
- * there. While that is planned the node starts anew without it: then the new one alone would exceed the limit. */
+/* The app uses more than the limit, which was lowered since. A migration needs no more quota as long as the old
+ * instance exists. During planning the node restarts without the old instance; the new one alone would then exceed the
+ * limit. */
 static void a_move_from_what_is_gone_takes_a_quota(void **state)
 {
     (void)state;
@@ -107,8 +108,7 @@ static void a_move_from_what_is_gone_takes_a_quota(void **state)
     kit_done(&k);
 }
 
-/* What bob holds begins to count against the group red by a transaction that is in the store's queue when the unit
- * for alice is submitted behind it. */
+/* A queued transaction makes bob's use count for the group red; the batch for alice is submitted after it. */
 static void what_counts_elsewhere_meanwhile_is_counted(void **state)
 {
     static const struct {
@@ -139,7 +139,7 @@ static void what_counts_elsewhere_meanwhile_is_counted(void **state)
         char *body = json_dumps(doc, JSON_COMPACT);
         kit_send(&k, ADMIN, "PATCH", rows[i].url, &none, body);
         assert_false(k.answered);
-        plan_end(&k); /* behind it */
+        plan_end(&k); /* submitted after the transaction */
         for (int n = 0; n < 100 && !k.answered; n++)
             (void)store_pump(k.store);
         free(body);
@@ -157,7 +157,7 @@ static void what_counts_elsewhere_meanwhile_is_counted(void **state)
     }
 }
 
-/* A unit that takes no place in a quota, or one that stays within it, writes no ledger of quotas. */
+/* A batch that places nothing under a quota, or stays within it, does not write the quota ledger. */
 static void the_ledger_is_written_only_when_counts_move(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void the_ledger_is_written_only_when_counts_move(void **state)
     assert_int_equal(state_find(control_state(k.control), KIND_JOB, "1")->work->instances_len, 1);
     const struct object *after = state_find(control_state(k.control), KIND_LEDGER, LEDGER_QUOTAS);
     assert_int_equal(after ? after->revision : 0, revision);
-    CALL(&k, 200, ADMIN, "PATCH", "/v1/users/bob", "{group: red}"); /* who holds nothing */
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/users/bob", "{group: red}"); /* bob uses nothing */
     after = state_find(control_state(k.control), KIND_LEDGER, LEDGER_QUOTAS);
     assert_int_equal(after ? after->revision : 0, revision);
     CALL(&k, 200, ADMIN, "PATCH", "/v1/users/alice", "{group: blue}");

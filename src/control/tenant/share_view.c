@@ -8,7 +8,7 @@
 #include "control/system/settings_table.h"
 #include "wire/text/document.h"
 
-/* ---- shares --------------------------------------------------------------------------------------------------------- */
+/* ---- shares ----------------------------------------------------------------------------------------------------- */
 
 struct telling {
     struct call *c;
@@ -44,7 +44,7 @@ int shares_run(struct call *c)
     return 0;
 }
 
-/* ---- prices --------------------------------------------------------------------------------------------------------- */
+/* ---- prices ----------------------------------------------------------------------------------------------------- */
 
 static int numbers_check(const json_t *doc, const char *key, bool needed, struct berth_err *err)
 {
@@ -91,7 +91,7 @@ int prices_check(const char *text, struct berth_err *err)
     return *text ? prices_read(text, &doc, err) : 0;
 }
 
-/* Budgets are whoever's that enforces them. */
+/* Leaves out the budgets, which only the program that enforces them needs. */
 int prices_run(struct call *c)
 {
     json_t *doc = NULL;

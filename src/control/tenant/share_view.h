@@ -1,7 +1,7 @@
-/* share_view.h - whose turn it is by past use, and what use costs: for people to look at.
+/* share_view.h - fair shares and prices for display.
  *
- * Shares are those that plans go by, from the outlook (forecast.h). Prices are the text of the setting `prices`, in the form of
- * berth-bill's file, handed on as JSON: the daemon itself counts no money.
+ * Shares are those that plans use, from the outlook (forecast.h). Prices are the text of the setting `prices`, in the
+ * format of berth-bill's file, returned as JSON: the daemon itself computes no costs.
  */
 #pragma once
 
@@ -11,5 +11,5 @@
 int shares_run(struct call *c);
 /* GET /v1/prices */
 int prices_run(struct call *c);
-/* Is this text a file of prices, as far as whoever shows amounts needs it? "" is: there are none. */
+/* Checks the parts of a price list that clients need to show costs. "": no prices. */
 int prices_check(const char *text, struct berth_err *err);

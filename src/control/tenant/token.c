@@ -1,7 +1,7 @@
-/* token.c - the text of a token: what is shown once, what is kept, how it is read again.
+/* token.c - the text of a token: how it is made, stored and parsed.
  *
- * berth_ID_SECRET: the id finds the document and may be shown; of the secret only a hash is kept. A secret of 256 random
- * bits needs no slow hash.
+ * berth_ID_SECRET: the ID finds the document and may be shown; of the secret only a hash is stored. A secret of 256
+ * random bits needs no slow hash.
  */
 #include <errno.h>
 #include <sodium.h>
@@ -13,7 +13,7 @@
 
 enum {
     SECRET_LEN = 32,
-    SECRET_TEXT_LEN = 43, /* in base64, without padding */
+    SECRET_TEXT_LEN = 43, /* base64 without padding */
     RANDOM_LEN = 40,
 };
 #define PREFIX TOKEN_PREFIX

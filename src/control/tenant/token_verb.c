@@ -1,8 +1,8 @@
-/* token_verb.c - tokens by the API: made, listed, revoked.
+/* token_verb.c - tokens in the API: create, list, revoke.
  *
- * A token is of a user or of a node. One always manages one's own; those of others need the permission over their user, or
- * over nodes. What a token may is never more than what its maker may. No list and no answer but the first has its secret,
- * and so a request with an idempotency key, whose answer would be kept, is refused.
+ * A token belongs to a user or a node. A user always manages its own tokens; others' tokens need a permission over
+ * their user, or over nodes. A token never permits more than its creator may do. The secret is only in the answer to
+ * its creation; so a request with an idempotency key, whose answer would be stored, is rejected.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "wire/text/document.h"
 #include "wire/text/moment.h"
 
-/* ---- who may -------------------------------------------------------------------------------------------------------- */
+/* ---- access ----------------------------------------------------------------------------------------------------- */
 
 static bool is_own(const struct caller *c, const struct object *token)
 {
@@ -36,7 +36,7 @@ static bool sees(const struct call *c, const struct object *token)
     return permit(&c->caller, PERMIT_USERS, v->user, user ? user->group : "");
 }
 
-/* The token of the path's argument, guarded; NULL with c->err: it is not there, or not to be seen. */
+/* Returns the token that the path names, guarded; NULL with c->err: it does not exist, or the caller may not see it. */
 static const struct object *token_open(struct call *c)
 {
     const struct object *o = state_find(c->state, KIND_TOKEN, c->args[0]);
@@ -48,7 +48,7 @@ static const struct object *token_open(struct call *c)
     return o;
 }
 
-/* ---- seen ----------------------------------------------------------------------------------------------------------- */
+/* ---- list and read ---------------------------------------------------------------------------------------------- */
 
 static json_t *shown(const struct call *c, const struct object *o)
 {
@@ -110,14 +110,14 @@ static const char *role_of(const json_t *user)
     return role ? role : "";
 }
 
-/* ---- made ----------------------------------------------------------------------------------------------------------- */
+/* ---- create ----------------------------------------------------------------------------------------------------- */
 
 struct wish {
     const char *user, *node, *role, *note;
     int64_t expires_ns;
 };
 
-/* `expires` or `ttl`, and not what is over already. */
+/* Reads `expires` or `ttl`; rejects times in the past. */
 static int read_expiry(struct call *c, const json_t *ttl, int64_t *expires_ns)
 {
     int64_t ttl_ns = 0, wall_ns = control_wall_ns(c->control); /* tokens expire by the wall clock */
@@ -146,7 +146,7 @@ static int read_wish(struct call *c, struct wish *ret)
             return err_set(&c->err, EINVAL, "%s: is not for you to choose; leave it out", foreign[i]);
     (void)json_object_del(body, "ttl");
     doc_strip(body);
-    (void)json_object_set_new(body, "id", json_string("new")); /* every document has one */
+    (void)json_object_set_new(body, "id", json_string("new")); /* every document needs an ID */
     int rc = token_doc_read(body, &c->arena, &d, &c->err);
     if (rc == 0)
         rc = read_expiry(c, json_is_null(ttl) ? NULL : ttl, &d.expires_ns);
@@ -157,7 +157,7 @@ static int read_wish(struct call *c, struct wish *ret)
                          .role = d.role ? d.role : "",
                          .note = d.note ? d.note : "",
                          .expires_ns = d.expires_ns};
-    /* The document is about to go. */
+    /* The document is freed on return. */
     ret->user = arena_strdup(&c->arena, ret->user);
     ret->node = arena_strdup(&c->arena, ret->node);
     ret->role = arena_strdup(&c->arena, ret->role);
@@ -188,7 +188,7 @@ static int node_wish(struct call *c, struct wish *w)
     return 0;
 }
 
-/* What the token would give: the user's role and of that what its own role leaves. */
+/* Checks what the token would permit: the user's role, narrowed by the token's own role. */
 static int wish_covered(struct call *c, const struct wish *w, const char *user_role)
 {
     enum scope gives[PERMISSIONS] = {SCOPE_NONE}, narrowed[PERMISSIONS] = {SCOPE_NONE};
@@ -220,16 +220,17 @@ static int user_wish(struct call *c, struct wish *w)
             return rc;
         w->role = arena_strdup(&c->arena, role);
     }
-    /* One's own needs no permission; anybody else's the one over users. */
+    /* A caller's own token needs no permission; another user's needs the permission over users. */
     const char *id = NULL;
     if (crud_id(c, KIND_USER, w->user, &id) == 0 && strcmp(id, c->caller.user) == 0) {
         user = change_read(&c->change, KIND_USER, id);
         w->user = id;
         if (!w->role[0] && strcmp(c->caller.role, role_of(user)) != 0)
-            w->role = c->caller.role; /* a narrow token makes narrow tokens */
+            w->role = c->caller.role; /* a restricted token creates restricted tokens */
     } else {
         user = crud_open(c, KIND_USER, w->user, PERMIT_USERS, &w->user);
-        if (user && user_covered(c, w->user, user) < 0) /* or one could act in the name of one's betters */
+        /* otherwise a caller could act as a user with more permissions */
+        if (user && user_covered(c, w->user, user) < 0)
             user = NULL;
     }
     if (!user)
@@ -265,7 +266,7 @@ int token_create(struct call *c)
     return 0;
 }
 
-/* ---- revoked -------------------------------------------------------------------------------------------------------- */
+/* ---- revoke ----------------------------------------------------------------------------------------------------- */
 
 int token_delete(struct call *c)
 {

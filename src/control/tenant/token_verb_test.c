@@ -1,4 +1,4 @@
-/* token_verb_test.c - tokens by the API: who makes, sees and revokes which, and what is never shown. */
+/* token_verb_test.c - tokens in the API: who creates, sees and revokes which, and what is never shown. */
 #include "control/tenant/user_kit_test.h"
 
 #include "control/tenant/user.h"
@@ -21,7 +21,7 @@ static void people_open(struct people *p)
     kit_token(&p->k, ":n1", p->node);
 }
 
-/* The id within a token's text. */
+/* Returns the ID within a token's text. */
 static const char *id_of(const char *token, char buf[static TOKEN_ID_LEN + 1])
 {
     memcpy(buf, token + strlen("berth_"), TOKEN_ID_LEN);
@@ -57,7 +57,7 @@ static void made_and_used(void **state)
     asked(&p.k, p.ann, "GET", path, NULL, 404);
     asked(&p.k, p.ann, "DELETE", path, NULL, 404);
 
-    /* One may revoke the very token one asks with. */
+    /* A caller may revoke the token that it uses. */
     (void)snprintf(path, sizeof path, "/v1/tokens/%s", id_of(p.bob, id));
     asked(&p.k, p.bob, "DELETE", path, NULL, 204);
     asked(&p.k, p.bob, "GET", "/v1/whoami", NULL, 401);
@@ -101,13 +101,13 @@ static void bodies(void **state)
             fail_msg("%s: expected %d, got %d %s", rows[i].body, rows[i].want, got, p.k.text);
         assert_int_equal(store_revision(p.k.store) > before, got == 201);
     }
-    /* The answer is a secret that is not kept, so it cannot be given again. */
+    /* The answer contains a secret that is not stored, so it cannot be repeated. */
     p.k.idempotency_key = "once";
     asked(&p.k, p.ann, "POST", "/v1/tokens", "{}", 400);
     size_t len;
     (void)state_list(control_state(p.k.control), KIND_REPLY, &len);
     assert_int_equal(len, 0);
-    /* A dry run makes no secret at all. */
+    /* A dry run creates no secret. */
     asked(&p.k, p.ann, "POST", "/v1/tokens?dry_run=true", "{}", 200);
     assert_null(strstr(p.k.text, "berth_"));
     assert_null(strstr(p.k.text, "hash"));
@@ -138,14 +138,14 @@ static void each_sees_what_is_theirs(void **state)
     assert_int_equal(listed(&p, p.k.admin, "?node=n1"), 1);
     assert_int_equal(listed(&p, p.boss, "?user=bob"), 0);
 
-    /* Page by page, each once. */
+    /* In pages, each token once. */
     char after[64] = "?limit=4";
     assert_int_equal(listed(&p, p.k.admin, after), 4);
     (void)snprintf(after, sizeof after, "?limit=4&after=%s", kit_text(p.k.body, "continue"));
     assert_int_equal(listed(&p, p.k.admin, after), 2);
     assert_null(json_object_get(p.k.body, "continue"));
 
-    /* Another's token is not there, in the very words of one that never was. */
+    /* Another user's token gets the same answer as a token that never existed. */
     (void)snprintf(path, sizeof path, "/v1/tokens/%s", id_of(p.bob, id));
     asked(&p.k, p.ann, "GET", path, NULL, 404);
     CLEANUP(mem) char *said = mem_strdup(p.k.text);
@@ -179,13 +179,13 @@ static void nodes_have_tokens(void **state)
     asked(&p.k, p.op, "POST", "/v1/tokens", "{\"user\": \"ann\"}", 403);
     (void)snprintf(path, sizeof path, "/v1/tokens/%s", id_of(p.node, id));
     asked(&p.k, p.boss, "DELETE", path, NULL, 404);
-    asked(&p.k, p.node, "DELETE", path, NULL, 404); /* an agent has nothing of its own */
+    asked(&p.k, p.node, "DELETE", path, NULL, 404); /* an agent owns no tokens */
     asked(&p.k, p.op, "DELETE", path, NULL, 204);
     asked(&p.k, p.node, "GET", "/v1/whoami", NULL, 401);
     kit_close(&p.k);
 }
 
-/* A narrow token does not lead to a wider one. */
+/* A restricted token cannot create a less restricted one. */
 static void narrow_stays_narrow(void **state)
 {
     (void)state;
@@ -195,13 +195,13 @@ static void narrow_stays_narrow(void **state)
     asked(&p.k, p.boss, "POST", "/v1/tokens", "{\"role\": \"user\"}", 201);
     (void)snprintf(narrow, sizeof narrow, "%s", kit_text(p.k.body, "token"));
     asked(&p.k, narrow, "POST", "/v1/tokens", "{\"role\": \"manager\"}", 403);
-    asked(&p.k, narrow, "POST", "/v1/tokens", "{\"user\": \"ann\"}", 404); /* it has no power over users */
-    asked(&p.k, narrow, "POST", "/v1/tokens", "{}", 201);                  /* as narrow as itself */
+    asked(&p.k, narrow, "POST", "/v1/tokens", "{\"user\": \"ann\"}", 404); /* no permission over users */
+    asked(&p.k, narrow, "POST", "/v1/tokens", "{}", 201);                  /* as restricted as the token itself */
     (void)snprintf(second, sizeof second, "%s", kit_text(p.k.body, "token"));
     asked(&p.k, second, "GET", "/v1/whoami", NULL, 200);
     assert_string_equal(kit_text(p.k.body, "role"), "user");
     assert_null(json_object_get(json_object_get(p.k.body, "permissions"), "users"));
-    /* A role that is wider than the user's adds nothing, and is not refused where it does no harm. */
+    /* A role with more permissions than the user's adds nothing, so it is not rejected. */
     asked(&p.k, p.k.admin, "POST", "/v1/tokens", "{\"user\": \"ann\", \"role\": \"admin\"}", 201);
     (void)snprintf(second, sizeof second, "%s", kit_text(p.k.body, "token"));
     asked(&p.k, second, "GET", "/v1/users/bob", NULL, 404);
@@ -214,7 +214,8 @@ static void not_too_many(void **state)
     (void)state;
     struct people p;
     people_open(&p);
-    asked(&p.k, p.k.admin, "PATCH", "/v1/system/settings", "{\"cap_tokens\": 0}", 200); /* the last bound of all */
+    /* only the fixed limit applies */
+    asked(&p.k, p.k.admin, "PATCH", "/v1/system/settings", "{\"cap_tokens\": 0}", 200);
     for (int i = 1; i < TOKENS_USER_MAX; i++)
         asked(&p.k, p.ann, "POST", "/v1/tokens", "{}", 201);
     asked(&p.k, p.ann, "POST", "/v1/tokens", "{}", 409);

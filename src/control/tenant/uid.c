@@ -8,7 +8,7 @@
 #include "control/system/settings_table.h"
 
 #define COUNTER "uids"
-enum { AT_ONCE = 500 }; /* users that one transaction gives numbers to */
+enum { AT_ONCE = 500 }; /* users that get a uid in one transaction */
 
 int uid_take(struct change *c, uint32_t *ret, struct berth_err *err)
 {
@@ -19,7 +19,7 @@ int uid_take(struct change *c, uint32_t *ret, struct berth_err *err)
         next = last + 1;
     if (next > UID_LAST)
         return err_set(err, EDQUOT, "there is no user number left up to %d; lower the setting uid_first", UID_LAST);
-    /* Two transactions that take a number at the same time both write this key, so one of them is run again. */
+    /* Two concurrent transactions that take a uid both write this key, so one of them is repeated. */
     change_put(c, KIND_COUNTER, COUNTER, json_pack("{s:I}", "last", next));
     *ret = (uint32_t)next;
     return 0;
@@ -35,7 +35,7 @@ static void allotted(void *ctx, const struct store_result *result)
     *(struct allotted *)ctx = (struct allotted){.rc = result->rc, .done = true};
 }
 
-/* Of the next few users; *ret_given 0: all have one. */
+/* Assigns uids to the next few users; *ret_given 0: all users have one. */
 static int allot_some(struct control *c, size_t *ret_given, struct berth_err *err)
 {
     struct allotted result = {0};

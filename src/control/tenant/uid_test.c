@@ -1,4 +1,4 @@
-/* uid_test.c - one number for each user in the whole cluster, never given twice; who may make names of accounts. */
+/* uid_test.c - one uid for each user in the whole cluster, never reused; who may create users with account names. */
 #include "control/tenant/uid.h"
 
 #include "control/api/kit_test.h"
@@ -20,21 +20,21 @@ static void every_user_has_its_own(void **state)
     (void)state;
     kit_open(&k);
     CALL(&k, 201, ADMIN, "POST", "/v1/users", "{id: ann}");
-    CALL(&k, 201, ADMIN, "POST", "/v1/users", "{id: bob, uid: 5}"); /* it is the daemon's to say */
+    CALL(&k, 201, ADMIN, "POST", "/v1/users", "{id: bob, uid: 5}"); /* the daemon assigns the uid */
     assert_int_equal(uid_of(&k, "ann"), 300000);
     assert_int_equal(uid_of(&k, "bob"), 300001);
     CALL(&k, 200, ADMIN, "PUT", "/v1/users/ann", "{uid: 7, level: 3}");
     CALL(&k, 200, ADMIN, "PATCH", "/v1/users/ann", "{uid: 8}");
     assert_int_equal(uid_of(&k, "ann"), 300000);
-    CALL(&k, 400, ADMIN, "POST", "/v1/users", "{id: eve, role: none-such}"); /* what is refused takes none */
+    CALL(&k, 400, ADMIN, "POST", "/v1/users", "{id: eve, role: none-such}"); /* a rejected request takes no uid */
     CALL(&k, 204, ADMIN, "DELETE", "/v1/users/bob", NULL);
     kit_restart(&k);
-    CALL(&k, 201, ADMIN, "POST", "/v1/users", "{id: bob}"); /* another person, perhaps */
+    CALL(&k, 201, ADMIN, "POST", "/v1/users", "{id: bob}"); /* may be another person */
     assert_int_equal(uid_of(&k, "bob"), 300002);
     CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", "{uid_first: 500000}");
     CALL(&k, 201, ADMIN, "POST", "/v1/users", "{id: zoe}");
     assert_int_equal(uid_of(&k, "zoe"), 500000);
-    CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", "{uid_first: 1000}"); /* it only grows */
+    CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", "{uid_first: 1000}"); /* the counter only grows */
     CALL(&k, 201, ADMIN, "POST", "/v1/users", "{id: yan}");
     assert_int_equal(uid_of(&k, "yan"), 500001);
     assert_int_equal(uid_of(&k, "ann"), 300000);
@@ -93,7 +93,7 @@ static void nodes_are_told(void **state)
     kit_done(&k);
 }
 
-/* A manager of one group became `rabbitmq`, on nodes that have such an account. */
+/* A manager of one group could once become `rabbitmq` on nodes with such an account. */
 static void only_managers_of_all_make_accounts(void **state)
 {
     struct kit k;
@@ -108,7 +108,7 @@ static void only_managers_of_all_make_accounts(void **state)
     CALL(&k, 200, ADMIN, "GET", "/v1/users/rabbitmq", NULL);
     SAYS(&k, "\"account\":false");
     CALL(&k, 400, LEAD, "PATCH", "/v1/users/rabbitmq", "{account: true}");
-    CALL(&k, 200, LEAD, "PATCH", "/v1/users/rabbitmq", "{account: null}"); /* what is not said stays */
+    CALL(&k, 200, LEAD, "PATCH", "/v1/users/rabbitmq", "{account: null}"); /* an absent member keeps its value */
     CALL(&k, 400, LEAD, "PUT", "/v1/users/rabbitmq", "{group: lab, account: true}");
     CALL(&k, 200, LEAD, "PUT", "/v1/users/rabbitmq", "{group: lab, level: 1}");
     CALL(&k, 200, ADMIN, "GET", "/v1/users/rabbitmq", NULL);

@@ -19,7 +19,7 @@
 #define SECOND_NS INT64_C(1000000000)
 enum { CUT_AT_ONCE = 500 };
 
-/* ---- records -------------------------------------------------------------------------------------------------------- */
+/* ---- records ---------------------------------------------------------------------------------------------------- */
 
 static void put_text(json_t *doc, const char *key, const char *text)
 {
@@ -33,7 +33,7 @@ static void put_time(json_t *doc, const char *key, int64_t ns)
     (void)json_object_set_new(doc, key, json_string(timestamp_text(ns, text)));
 }
 
-/* What it held, whether it used it or not. */
+/* Returns the requested resources, whether the instance used them or not. */
 static json_t *held(const struct berth_shape *shape)
 {
     char text[QUANTITY_TEXT_MAX];
@@ -43,12 +43,12 @@ static json_t *held(const struct berth_shape *shape)
             all, shape->requests[i].resource,
             json_string(quantity_print(shape->requests[i].resource, shape->requests[i].amount, text)));
     int64_t milli = (int64_t)shape->gpu.count * (shape->gpu.milli ? shape->gpu.milli : BERTH_GPU_MILLI);
-    if (milli) /* thousandths of a whole one, as of a core */
+    if (milli) /* thousandths of a GPU, written like cores */
         (void)json_object_set_new(all, "gpu", json_string(quantity_print("cpu", milli, text)));
     return all;
 }
 
-/* Since when it has run and nothing was recorded; 0: it never ran. */
+/* Returns the start of the run, or of its part without a record; 0: the instance never ran. */
 static int64_t began_ns(const struct instance_view *v, const struct usage_end *end)
 {
     if (v->started_ns)
@@ -57,7 +57,7 @@ static int64_t began_ns(const struct instance_view *v, const struct usage_end *e
     return ran && v->state != BERTH_RESERVED ? v->since_ns : 0;
 }
 
-/* For how long its tasks may run: as the job says, or its queue. */
+/* Returns the time limit of the tasks: the job's, or the queue's. */
 static int64_t limit_in_force(const struct state *s, const struct work_doc *d)
 {
     const char *queue = d->job.queue && *d->job.queue ? d->job.queue : QUEUE_DEFAULT;
@@ -134,10 +134,10 @@ void usage_note_gone(struct change *c, const struct object *instance, const char
 {
     const struct object *node = state_find(c->state, KIND_NODE, instance->instance->node);
     CLEANUP(json) json_t *doc = object_doc(instance);
-    /* What happened after its node was last heard of nobody knows, and nobody pays for. */
+    /* What happened after the node's last report is unknown and is not charged. */
     bool lost = node && node->node->state == BERTH_NODE_LOST && node->node->since_ns < now_ns;
     struct usage_end end = {.outcome = outcome, .at_ns = lost ? node->node->since_ns : now_ns};
-    if (instance->instance->state != BERTH_ENDED) /* else it was counted when it ended */
+    if (instance->instance->state != BERTH_ENDED) /* an ended instance was counted when it ended */
         usage_note(c, instance, doc, &end);
 }
 
@@ -159,7 +159,7 @@ void usage_cut(struct change *c, int64_t now_ns)
     }
 }
 
-/* ---- read back ------------------------------------------------------------------------------------------------------ */
+/* ---- reading records -------------------------------------------------------------------------------------------- */
 
 static const char *text_of_key(const json_t *doc, const char *key)
 {
@@ -187,7 +187,7 @@ static int amounts_of(const json_t *doc, struct usage_row *row, struct berth_err
     return 0;
 }
 
-/* To the next whole one: what was written was one. */
+/* Rounds to whole nanoseconds: the written value was one. */
 static int64_t nanoseconds_of(const json_t *seconds)
 {
     double s = json_number_value(seconds);

@@ -1,4 +1,4 @@
-/* usage_books.c - the books that are kept from the records of use: decayed use, what was spent, how long jobs run. */
+/* usage_books.c - the books that are kept from usage records: decayed use, spent totals, run time predictions. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,20 +18,20 @@
 #include "wire/text/moment.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define BOOKED "usage_booked" /* of KIND_COUNTER: the last record that is in the books */
+#define BOOKED "usage_booked" /* KIND_COUNTER: the last booked record */
 
 enum {
     RECORDS_AT_ONCE = 500,  /* in one transaction */
-    PAUSE_MS = 100,         /* between two: ends that come together are booked together */
-    AGAIN_MS = 1000,        /* after one that failed */
+    PAUSE_MS = 100,         /* between two transactions: ends at about the same time are booked together */
+    AGAIN_MS = 1000,        /* after a failed transaction */
     PARENTS_MAX = 16,       /* of a queue */
-    EXPIRED_AT_ONCE = 1000, /* deleted by one, so that they go faster than they come */
+    EXPIRED_AT_ONCE = 1000, /* deletions per transaction: more than new records come */
 };
 
 struct usage_books {
     struct control *control;
-    uint64_t booked, booking; /* up to which record; what is being written */
-    int64_t next_ns;          /* steady: nothing is written before */
+    uint64_t booked, booking; /* last booked record; last record of the transaction in progress */
+    int64_t next_ns;          /* steady time; nothing is written before */
     bool submitted, stopped;
 };
 
@@ -60,7 +60,7 @@ void usage_books_stop(struct usage_books *b)
     b->stopped = true;
 }
 
-/* ---- records in order ----------------------------------------------------------------------------------------------- */
+/* ---- records in order ------------------------------------------------------------------------------------------- */
 
 uint64_t usage_number(const struct object *record)
 {
@@ -82,7 +82,7 @@ size_t usage_first_after(const struct object *const *list, size_t len, uint64_t 
     return low;
 }
 
-/* ---- past use, for fair shares --------------------------------------------------------------------------------------- */
+/* ---- past use, for fair shares ---------------------------------------------------------------------------------- */
 
 static int64_t add_capped(int64_t a, int64_t b)
 {
@@ -122,7 +122,7 @@ void usage_book_use(struct change *c, const char *account, const struct usage_ro
     change_put(c, KIND_FACT, id, fact_doc_make(&fact));
 }
 
-/* ---- what was spent of totals ---------------------------------------------------------------------------------------- */
+/* ---- spent totals ----------------------------------------------------------------------------------------------- */
 
 int64_t usage_period_start(int64_t at_ns, int64_t period_ns)
 {
@@ -139,7 +139,7 @@ int64_t usage_row_spent(const struct usage_row *row, const char *resource, int64
     return product > BERTH_AMOUNT_MAX ? BERTH_AMOUNT_MAX : (int64_t)product;
 }
 
-/* One total of a quota: {"resource", "hours", "period"}. */
+/* Books one total of a quota: {"resource", "hours", "period"}. */
 static void book_total(struct change *c, const char *quota, const json_t *total, const struct usage_row *row,
                        int64_t now_ns)
 {
@@ -181,7 +181,7 @@ static void book_quota(struct change *c, enum kind kind, const char *id, const s
         book_total(c, quota, total, row, now_ns);
 }
 
-/* A queue and those above it. */
+/* Books the queue and its parents. */
 static void book_queues(struct change *c, const struct usage_row *row, int64_t now_ns)
 {
     enum kind kind = kind_find("queue");
@@ -203,9 +203,9 @@ void usage_book_totals(struct change *c, const struct usage_row *row, int64_t no
     book_queues(c, row, now_ns);
 }
 
-/* ---- one transaction ------------------------------------------------------------------------------------------------- */
+/* ---- one transaction -------------------------------------------------------------------------------------------- */
 
-/* The same as of the job it was of (work_size). */
+/* Returns the size of the record's job, equal to work_size of that job. */
 static int64_t size_of(const struct usage_row *row)
 {
     int64_t milli = usage_row_amount(row, "gpu");
@@ -218,9 +218,9 @@ static void book(struct change *c, const struct object *record, const struct ber
     struct usage_row row;
     CLEANUP(json) json_t *doc = object_doc(record);
     if (usage_row_read(doc, &row, NULL) < 0)
-        return; /* of an older or a later form: it stands in the records, but in no book */
+        return; /* written by an older or newer version: the record is kept but not booked */
     if (strcmp(row.outcome, USAGE_RUNNING) == 0)
-        return; /* plans count what runs by themselves; at its end it is booked as a whole */
+        return; /* plans count running instances themselves; the whole run is booked at its end */
     row.start_ns = row.began_ns;
     if (*row.owner && state_find(c->state, KIND_USER, row.owner))
         usage_book_use(c, arena_fmt(c->arena, "user/%s", row.owner), &row, order, now_ns);
@@ -303,7 +303,7 @@ int64_t usage_books_step(struct usage_books *b, int64_t steady_ns)
     return b->next_ns;
 }
 
-/* ---- forgetting ----------------------------------------------------------------------------------------------------- */
+/* ---- deletion of records ---------------------------------------------------------------------------------------- */
 
 void usage_expire(struct change *c, int64_t now_ns)
 {
@@ -320,7 +320,7 @@ void usage_expire(struct change *c, int64_t now_ns)
             break;
         change_delete(c, KIND_USAGE_RECORD, list[gone]->id);
     }
-    if (gone) /* should all of them go, the next one is still the next */
+    if (gone) /* numbers go on even if all records are deleted */
         change_put_unguarded(c, KIND_COUNTER, kinds[KIND_USAGE_RECORD].plural,
                              json_pack("{s:I}", "last", (json_int_t)state_last_number(c->state, KIND_USAGE_RECORD)));
 }

@@ -1,4 +1,4 @@
-/* usage_test.c - every end is recorded once, and the books follow from the records, whoever crashes when. */
+/* usage_test.c - every end is recorded once, and the books follow from the records, whatever crashes. */
 #include "control/api/kit_test.h"
 
 #include "control/control_parts.h"
@@ -34,7 +34,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-/* The agent says of instances how they are: "{id: 1, state: running}". */
+/* Reports instances as the agent: "{id: 1, state: running}". */
 static void says(struct scene *s, const char *items)
 {
     char body[1024];
@@ -50,7 +50,7 @@ static void pass(struct scene *s, int64_t seconds)
         control_pump(s->k.control);
 }
 
-/* A job that has been placed; returns its instance. */
+/* Submits a job and has it placed; returns its instance. */
 static int64_t placed(struct scene *s, const char *who, const char *job)
 {
     CALL(&s->k, 201, who, "POST", "/v1/jobs", job);
@@ -67,7 +67,7 @@ static void item(struct scene *s, int64_t instance, const char *rest)
     says(s, text);
 }
 
-/* From start to end: a task that ran for so long. */
+/* Runs a task for some seconds, from submission to end. */
 static void runs(struct scene *s, const char *who, const char *job, int64_t seconds, const char *end)
 {
     int64_t instance = placed(s, who, job);
@@ -104,19 +104,19 @@ static int64_t use_of(struct scene *s, const char *user)
             fail_msg("%g instead of %g: %s", got_, want_, s->k.text);                                                  \
     } while (0)
 
-/* ---- records -------------------------------------------------------------------------------------------------------- */
+/* ---- records ---------------------------------------------------------------------------------------------------- */
 
 static void each_end_is_recorded(void **state)
 {
     struct scene *s = *state;
     static const struct {
-        const char *before, *end, *outcome; /* "": none */
+        const char *before, *end, *outcome; /* "": no record */
     } rows[] = {
         {"state: running",  "state: ended, exit: 0",               "ended"  },
         {"state: running",  "state: failed, exit: 3, error: no",   "failed" },
         {"state: running",  "state: stopped",                      "stopped"},
-        {"state: starting", "state: ended, exit: 0",               "ended"  }, /* over before anybody was told */
-        {"state: starting", "state: failed, error: no such image", ""       }, /* it never ran */
+        {"state: starting", "state: ended, exit: 0",               "ended"  }, /* ended before its start was reported */
+        {"state: starting", "state: failed, error: no such image", ""       }, /* never ran */
         {"state: starting", "state: stopped",                      ""       },
     };
     size_t want = 0;
@@ -126,7 +126,7 @@ static void each_end_is_recorded(void **state)
         item(s, instance, rows[i].before);
         pass(s, 100);
         item(s, instance, rows[i].end);
-        item(s, instance, rows[i].end); /* said again */
+        item(s, instance, rows[i].end); /* reported again */
         want += *rows[i].outcome != 0;
         if (records(s) != want)
             fail_msg("row %zu: %s", i, s->k.text);
@@ -157,7 +157,7 @@ static void what_is_lost_counts_until_its_node_was_heard(void **state)
     CALL(&s->k, 201, ALICE, "POST", "/v1/apps", "{name: web, on_lost: fence, fence: 20s, requests: {cpu: 1}}");
     kit_plan(&s->k);
     says(s, "{id: 1, state: running}");
-    /* Others go on, or too many would be lost at once. */
+    /* Other nodes keep reporting; otherwise too many would be lost at once. */
     for (int n = 2; n < 6; n++) {
         char body[64];
         (void)snprintf(body, sizeof body, "{id: n%d, allocatable: {cpu: 8, memory: 8Gi}}", n);
@@ -175,7 +175,7 @@ static void what_is_lost_counts_until_its_node_was_heard(void **state)
     }
     assert_int_equal(records(s), 1);
     assert_string_equal(kit_text(&s->k, "items/0/outcome"), "lost");
-    assert_true(real_at(&s->k, "items/0/seconds") < 60); /* the lease, not the fence */
+    assert_true(real_at(&s->k, "items/0/seconds") < 60); /* until the end of the lease, not of the fence */
     assert_string_equal(kit_text(&s->k, "items/0/kind"), "app");
 }
 
@@ -200,7 +200,7 @@ static void what_runs_for_long_is_recorded_in_pieces(void **state)
     kit_sleep(&s->k, 130);
     size_t pieces = records(s);
     assert_true(pieces >= 1);
-    assert_int_equal(use_of(s, "alice"), 0); /* what runs is no past use yet */
+    assert_int_equal(use_of(s, "alice"), 0); /* running instances are no past use */
     assert_string_equal(kit_text(&s->k, "items/0/outcome"), "running");
     item(s, instance, "state: ended, exit: 0");
     pass(s, 1);
@@ -211,11 +211,11 @@ static void what_runs_for_long_is_recorded_in_pieces(void **state)
     int64_t p50, p90;
     uint64_t version;
     assert_true(predict_time(control_state(s->k.control), "alice", "a", &p50, &p90, &version));
-    ABOUT(130.04, (double)p50 / 1e9); /* the whole run, not the last piece */
+    ABOUT(130.04, (double)p50 / 1e9); /* the whole run, not the last partial record */
     ABOUT(130.04 * 1000, (double)use_of(s, "alice"));
 }
 
-/* ---- who sees what -------------------------------------------------------------------------------------------------- */
+/* ---- visibility ------------------------------------------------------------------------------------------------- */
 
 static void people_see_their_own(void **state)
 {
@@ -229,7 +229,7 @@ static void people_see_their_own(void **state)
     } rows[] = {
         {ADMIN, "",             2, 4.5, 1},
         {ALICE, "",             1, 4,   0},
-        {CAROL, "",             1, 4,   0}, /* the manager of red */
+        {CAROL, "",             1, 4,   0}, /* manager of group red */
         {BOB,   "",             1, 0.5, 1},
         {BOB,   "?user=alice",  0, 0,   0},
         {ADMIN, "?group=blue",  1, 0.5, 1},
@@ -240,7 +240,7 @@ static void people_see_their_own(void **state)
         (void)snprintf(url, sizeof url, "/v1/usage_records%s", rows[i].query);
         CALL(&s->k, 200, rows[i].who, "GET", url, NULL);
         assert_int_equal(json_array_size(kit_at(&s->k, "items")), rows[i].records);
-        assert_int_equal(kit_number(&s->k, "after"), 2); /* where to go on, also past what is not theirs */
+        assert_int_equal(kit_number(&s->k, "after"), 2); /* where to continue, also past records that are not visible */
         (void)snprintf(url, sizeof url, "/v1/usage%s", rows[i].query);
         CALL(&s->k, 200, rows[i].who, "GET", url, NULL);
         ABOUT(rows[i].cores, real_at(&s->k, "total/core_hours"));
@@ -261,7 +261,7 @@ static void the_last_records_are_told(void **state)
 {
     struct scene *s = *state;
     static const struct {
-        const char *who, *query, *want; /* names, in order */
+        const char *who, *query, *want; /* want: names, in order */
     } rows[] = {
         {ADMIN, "tail=2",            "c d "    },
         {ADMIN, "tail=9",            "a b c d "},
@@ -287,7 +287,7 @@ static void the_last_records_are_told(void **state)
     CALL(&s->k, 400, ADMIN, "GET", "/v1/usage_records?tail=0", NULL);
 }
 
-/* Alice has used four times as much as bob: he is owed more. What each sees is as with users. */
+/* Alice has used four times as much as bob: bob comes first. Visibility is that of users. */
 static void shares_are_told(void **state)
 {
     struct scene *s = *state;
@@ -371,7 +371,7 @@ static void only_the_time_asked_for_is_summed(void **state)
     CALL(&s->k, 400, ALICE, "GET", "/v1/usage?from=2026-03-02T00:00:00Z&to=2026-03-01T00:00:00Z", NULL);
 }
 
-/* ---- the books ------------------------------------------------------------------------------------------------------ */
+/* ---- the books -------------------------------------------------------------------------------------------------- */
 
 static void use_is_booked_once_whoever_crashes(void **state)
 {
@@ -430,13 +430,13 @@ static void totals_are_spent_and_begin_anew(void **state)
     assert_true(usage_spent(st, "group/red", "cpu", &spent, &since));
     ABOUT(2000 * 3600, (double)spent);
     assert_int_equal(since, 0);
-    assert_false(usage_spent(st, "user/alice", "gpu", &spent, &since)); /* nobody bounds that */
+    assert_false(usage_spent(st, "user/alice", "gpu", &spent, &since)); /* no total limits this resource */
     assert_false(usage_spent(st, "group/blue", "gpu", &spent, &since));
     runs(s, ALICE, "{name: a, requests: {cpu: 2}, gpu: 1}", 3600, "state: ended, exit: 0");
     assert_true(usage_spent(st, "group/red", "gpu", &spent, &since));
     ABOUT(2000 * 3600, (double)spent);
     int64_t before = since;
-    /* Over midnight: only what comes after counts for the new day. It is past 15:00 now. */
+    /* Over midnight: only use after it counts for the new day. The time is now after 15:00. */
     int64_t instance = placed(s, ALICE, "{name: a, requests: {cpu: 2}, gpu: 1}");
     item(s, instance, "state: running");
     int64_t left = 86400 - (s->k.now_ns / SECOND) % 86400;
@@ -465,17 +465,17 @@ static void neighbours_of_a_class_are_recorded(void **state)
     item(s, two, "state: ended, exit: 0");
     item(s, late, "state: ended, exit: 0");
     assert_int_equal(records(s), 3);
-    assert_int_equal(json_array_size(kit_at(&s->k, "items/0/beside")), 1); /* not who came at the end */
+    assert_int_equal(json_array_size(kit_at(&s->k, "items/0/beside")), 1); /* without the instance that started late */
     assert_string_equal(kit_text(&s->k, "items/0/beside/0"), "vision");
-    assert_int_equal(json_array_size(kit_at(&s->k, "items/1/beside")), 0); /* nor who has gone before it */
+    assert_int_equal(json_array_size(kit_at(&s->k, "items/1/beside")), 0); /* without instances that ended before */
     assert_true(json_is_array(kit_at(&s->k, "items/2/beside")));
     CALL(&s->k, 200, ALICE, "GET", "/v1/usage_records", NULL);
     assert_string_equal(kit_text(&s->k, "items/0/class"), "llm");
-    if (strstr(s->k.text, "\"vision\"")) /* what others run is theirs to know */
+    if (strstr(s->k.text, "\"vision\"")) /* classes of other users' jobs are not shown */
         fail_msg("%s", s->k.text);
 }
 
-/* Names and classes are any text; none may get in the way of the books. */
+/* Names and classes may be any text; none disturbs the books. */
 static void odd_names_are_booked_too(void **state)
 {
     struct scene *s = *state;
@@ -500,7 +500,7 @@ static void jobs_show_what_is_predicted(void **state)
     CALL(&s->k, 200, BOB, "GET", "/v1/jobs/3", NULL);
     assert_null(kit_at(&s->k, "status/predicted"));
     struct berth_err err = {0};
-    if (state_audit(control_state(s->k.control), &err) < 0) /* as the documents would make it anew */
+    if (state_audit(control_state(s->k.control), &err) < 0) /* equal to a cluster rebuilt from the documents */
         fail_msg("%s", err.text);
 }
 
@@ -511,7 +511,8 @@ static size_t runs_known(struct scene *s, const char *id)
     return json_array_size(json_object_get(doc, "past"));
 }
 
-/* What ended well or by its limit says how long the next one runs, by the share of its limit; what failed or was cancelled does not. */
+/* Runs that succeeded or reached their limit predict the next run by the share of the limit; failed and cancelled runs
+ * do not. */
 static void limits_are_recorded_and_learned_from(void **state)
 {
     struct scene *s = *state;

@@ -1,4 +1,4 @@
-/* user.c - users: what may be written of them, and what goes with them. */
+/* user.c - users: checks of their documents, and what is deleted or moved with them. */
 #include "control/tenant/user.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum {
     TAKEN_ALONG_MAX = 1500, /* workloads and volumes of a user that one transaction deletes or moves to another group */
-    FORGOTTEN_MAX = 500,    /* replies to idempotency keys; the others go by themselves */
+    FORGOTTEN_MAX = 500,    /* answers kept for idempotency keys; the others expire by themselves */
     OPS_MAX = STORE_OPS_MAX - 64,
 };
 
@@ -39,9 +39,9 @@ static bool is_self(const struct call *c, const char *id)
     return strcmp(c->caller.user, id) == 0;
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- write ------------------------------------------------------------------------------------------------------ */
 
-/* A name as it is compared and stored; one of digits alone may come without quotes. */
+/* Folds a name as it is compared and stored; a name of digits may come as a number. */
 static int fold_member(struct call *c, json_t *doc, const char *key)
 {
     char folded[ID_MAX + 1], digits[24];
@@ -50,7 +50,7 @@ static int fold_member(struct call *c, json_t *doc, const char *key)
     if (json_is_integer(value) && json_integer_value(value) >= 0)
         text = str_u64((uint64_t)json_integer_value(value), digits);
     if (!text || !*text)
-        return 0; /* not given, or for the reader to refuse */
+        return 0; /* not given, or rejected by the reader later */
     int rc = id_fold(key, text, folded, &c->err);
     if (rc == 0)
         (void)json_object_set_new(doc, key, json_string(folded));
@@ -64,7 +64,7 @@ static int user_normalise(struct call *c, const struct crud *k, json_t *body)
     return rc < 0 ? rc : fold_member(c, body, "role");
 }
 
-/* Whoever manages one group makes users of that group. */
+/* A caller that manages one group creates users of that group. */
 static const char *group_of_new(const struct call *c, const json_t *doc)
 {
     const char *group = member(doc, "group");
@@ -77,13 +77,15 @@ static int user_belongs(struct call *c, const struct crud *k, const char *id, co
     (void)id;
     *ret_owner = "";
     *ret_group = group_of_new(c, doc);
-    /* Users of other groups are hidden, so one who may not be made answers a PUT as if it were there and hidden. */
+    /* Users of other groups are hidden. If such a user may not be created, a PUT is answered as if it existed and were
+     * hidden. */
     if (strcmp(c->request->method, "PUT") == 0 && !permit(&c->caller, k->make, "", *ret_group))
         return crud_absent(c, KIND_USER, c->args[0]);
     return 0;
 }
 
-/* On nodes with accounts a name is an account. Whoever makes names for one group must not choose among those. */
+/* On nodes with accounts a user's name is an account name. A caller that creates users for one group must not choose
+ * among existing accounts. */
 static int account_prepare(struct call *c, const json_t *old, json_t *doc)
 {
     const json_t *account = json_object_get(doc, "account");
@@ -136,7 +138,7 @@ int user_covered(struct call *c, const char *id, const json_t *doc)
     enum scope scope[PERMISSIONS] = {SCOPE_NONE};
     if (is_self(c, id) || role_rest_on(c, member(doc, "role"), scope) < 0) {
         c->err = (struct berth_err){0};
-        return 0; /* a role that is not there gives nothing */
+        return 0; /* a missing role permits nothing */
     }
     if (caller_covers(&c->caller, scope))
         return 0;
@@ -158,7 +160,7 @@ static int role_check(struct call *c, const char *role)
     return 0;
 }
 
-/* Only whoever manages all users moves one from group to group. */
+/* Only callers that manage all users may move a user between groups. */
 static int group_check(struct call *c, const char *id, const json_t *old, const char *group)
 {
     if (*group && !change_rest_on(&c->change, KIND_GROUP, group))
@@ -172,7 +174,8 @@ static int group_check(struct call *c, const char *id, const json_t *old, const 
     return 0;
 }
 
-/* Somebody else is there to administer: guarded, so that two who remove each other cannot both succeed. */
+/* Checks that another enabled administrator exists, and guards it: two administrators that remove each other cannot
+ * both succeed. */
 static int other_admin(struct call *c, const char *id)
 {
     size_t len;
@@ -184,12 +187,12 @@ static int other_admin(struct call *c, const char *id)
     return err_set(&c->err, EBUSY, "user %s is the last enabled administrator; make another one first", id);
 }
 
-/* Calls back for everything that belongs to a user; stops when that returns other than 0. */
+/* Calls back for everything that belongs to a user; stops at the first result other than 0. */
 typedef int belonging(struct call *c, const struct object *o, void *ctx);
 static int each_belonging(struct call *c, const char *user, belonging *visit, void *ctx)
 {
     static const enum kind all[] = {KIND_CRON, KIND_APP,    KIND_JOB,
-                                    KIND_VM,   KIND_VOLUME, KIND_SECRET}; /* what uses others first */
+                                    KIND_VM,   KIND_VOLUME, KIND_SECRET}; /* objects that use others come first */
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         size_t len;
         const struct object *const *list = state_list(c->state, all[k], &len);
@@ -206,12 +209,13 @@ static int still_there(struct call *c, const struct object *o, void *ctx)
 {
     const struct object **ret = ctx;
     if (!change_rest_on(&c->change, o->kind, o->id))
-        return 0; /* deleted by this very transaction */
+        return 0; /* deleted by this transaction */
     *ret = o;
     return 1;
 }
 
-/* A token or a workload that was on its way while an earlier user of this name was deleted must not become the new one's. */
+/* Rejects a new user while objects of an earlier user of this name remain: a token or workload that was written during
+ * that user's deletion must not belong to the new user. */
 static int leftovers(struct call *c, const char *id)
 {
     const struct object *left = NULL;
@@ -248,7 +252,7 @@ static int user_check(struct call *c, const struct crud *k, const char *id, cons
     return is_admin(old) && !is_admin(doc) ? other_admin(c, id) : 0;
 }
 
-/* ---- leaving -------------------------------------------------------------------------------------------------------- */
+/* ---- delete ----------------------------------------------------------------------------------------------------- */
 
 static int too_many(struct call *c, const char *id)
 {
@@ -265,7 +269,7 @@ static size_t writes_of(const struct change *change)
 
 struct count {
     size_t n;
-    struct str names; /* of the first few */
+    struct str names; /* of the first few objects */
 };
 
 static void count_cleanup(struct count *count)
@@ -311,9 +315,9 @@ static int user_delete(struct call *c, const char *id, const json_t *old)
                        str_text(&count.names), count.n > 3 ? " and more" : "");
     if (many)
         return too_many(c, id);
-    crud_name(c, KIND_USER, id, "delete"); /* before its parts do */
+    crud_name(c, KIND_USER, id, "delete"); /* names the request for the audit, before the deletions of parts do */
     rc = each_belonging(c, id, remove_one, NULL);
-    if (rc == -EBUSY) /* a volume that instances still hold */
+    if (rc == -EBUSY) /* a volume that instances still use */
         return err_prefix(&c->err, "user %s cannot go yet; disable it, and try again when all has stopped", id);
     if (rc < 0)
         return rc;
@@ -378,9 +382,9 @@ const struct crud user_crud = {
     .keep = user_keep,
 };
 
-/* ---- verbs ---------------------------------------------------------------------------------------------------------- */
+/* ---- verbs ------------------------------------------------------------------------------------------------------ */
 
-/* One document: that its tokens are dead and its apps suspended follows from it. */
+/* Writes only the user's document: invalid tokens and suspended apps follow from it. */
 static int edit_disabled(struct call *c, const char *id, json_t *doc, const void *arg)
 {
     bool disable = *(const bool *)arg;

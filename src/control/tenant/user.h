@@ -1,25 +1,26 @@
 /* user.h - users, groups, roles and tokens: their rules, as parts of crud.h and as verbs for routes_users.c.
  *
- * The rules hold wherever a user is written: by its routes, in a transaction, by an import. Nobody gives, or acts for
- * somebody who has, more than one's own permissions; nobody disables or deletes oneself or the last enabled administrator.
+ * The rules apply however a user is written: by its routes, in a transaction, by an import. A caller cannot grant more
+ * than its own permissions, nor act for a user that has more. A caller cannot disable or delete itself or the last
+ * enabled administrator.
  */
 #pragma once
 
 #include "control/api/crud.h"
 
-/* What a role gives as the transaction would leave it; the role is guarded. -EINVAL: there is none. */
+/* Gets the permissions of a role as the transaction would leave it, and guards the role. -EINVAL: no such role. */
 int role_rest_on(struct call *c, const char *role, enum scope ret[static PERMISSIONS]);
-/* May the caller act for this user (its document): change it, delete it, make tokens for it? -EACCES if it has more
- * permissions than the caller. */
+/* Checks that the caller may act for this user (its document): change it, delete it, create tokens for it. -EACCES: the
+ * user has more permissions than the caller. */
 int user_covered(struct call *c, const char *id, const json_t *doc);
 
 /* user.c */
 call_run user_disable, user_enable;
-/* role.c: the built-in ones are listed and read like others, but never written. */
+/* role.c: built-in roles are listed and read like others, but never written. */
 call_run role_list, role_get, role_create, role_replace, role_patch, role_delete;
 /* token_verb.c */
 call_run token_list, token_get, token_create, token_delete;
 /* archive.c, archive_import.c */
 call_run user_export, user_import;
 
-enum { TOKENS_USER_MAX = 1000 }; /* of one user, or of one node */
+enum { TOKENS_USER_MAX = 1000 }; /* of one user or one node */

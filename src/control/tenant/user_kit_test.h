@@ -1,10 +1,10 @@
-/* user_kit_test.h - for tests: a daemon's logic on a store in memory, asked as a client would ask it.
+/* user_kit_test.h - for tests: the daemon's logic on a store in memory, with requests as clients send them.
  *
  *     struct kit k;
  *     kit_open(&k);
  *     assert_int_equal(ask(&k, k.admin, "POST", "/v1/groups", "{\"id\": \"red\"}"), 201);
  *
- * The answer's body stays in k.body until the next question. Time stands still unless the test moves it.
+ * The answer's body stays in k.body until the next request. Time stands still unless the test advances it.
  */
 #pragma once
 
@@ -32,12 +32,12 @@ struct kit {
     int64_t now_ns;
     uint64_t random;
     char admin[TOKEN_TEXT_MAX]; /* token of the first administrator */
-    /* of the last answer */
+    /* the last answer */
     bool answered;
     int status;
     json_t *body;
-    char *text; /* the whole body as text, whatever it is */
-    /* of the next question; NULL: none. Forgotten after it */
+    char *text; /* the whole body as text, whatever its type */
+    /* for the next request only; NULL: none */
     const char *idempotency_key, *if_match;
 };
 
@@ -142,7 +142,7 @@ static inline void kit_answered(void *ctx, struct answer *a)
     }
 }
 
-/* Asks, waits, and returns the status. `path` may have a query; body NULL: none. */
+/* Sends a request, waits, and returns the status. `path` may have a query; body NULL: none. */
 static inline int ask(struct kit *k, const char *token, const char *method, const char *path, const char *body)
 {
     struct kit_query query = {0};
@@ -176,7 +176,7 @@ static inline int ask(struct kit *k, const char *token, const char *method, cons
     return k->status;
 }
 
-/* The same, where only one status is right. */
+/* Sends a request and fails unless the status is `want`. */
 #define asked(k, token, method, path, body, want)                                                                      \
     do {                                                                                                               \
         int got_ = ask(k, token, method, path, body);                                                                  \
@@ -195,7 +195,7 @@ static inline const char *kit_message(const struct kit *k)
     return kit_text(json_object_get(k->body, "error"), "message");
 }
 
-/* A token of a user or, with ':' before it, of a node, made by the administrator. */
+/* Creates, as the administrator, a token of a user or, with ':' before the name, of a node. */
 static inline void kit_token(struct kit *k, const char *who, char ret[static TOKEN_TEXT_MAX])
 {
     char body[256];

@@ -1,4 +1,4 @@
-/* user_test.c - the rules of users, groups and roles, asked for as clients do. */
+/* user_test.c - the rules of users, groups and roles, through the API. */
 #include "control/tenant/user.h"
 
 #include "control/tenant/user_kit_test.h"
@@ -25,9 +25,9 @@ static uint64_t revision(struct people *p)
     return store_revision(p->k.store);
 }
 
-/* Each row is one request; what is refused writes nothing. */
+/* One request; a rejected one writes nothing. */
 struct row {
-    const char *who; /* a member of struct people's tokens: "admin", "red", "blue", "ann", "bob" */
+    const char *who; /* one of the tokens in struct people: "admin", "red", "blue", "ann", "bob" */
     const char *method, *path, *body;
     int want;
     const char *says; /* part of the message; NULL: any */
@@ -95,12 +95,13 @@ static void users_are_made(void **state)
     kit_close(&p.k);
 }
 
-/* A manager has the users of one group, and gives away nothing that is not a manager's. */
+/* A manager manages the users of one group and grants only permissions that it has. */
 static void managers_stay_in_their_group(void **state)
 {
     (void)state;
     static const struct row rows[] = {
-        {"red",   "POST",   "/v1/users",             "{\"id\": \"rita\"}",                                          201, NULL             }, /* into the own group */
+  /* into its own group */
+        {"red",   "POST",   "/v1/users",             "{\"id\": \"rita\"}",                                          201, NULL             },
         {"red",   "POST",   "/v1/users",             "{\"id\": \"ron\", \"group\": \"red\", \"role\": \"viewer\"}", 201, NULL             },
         {"red",   "POST",   "/v1/users",             "{\"id\": \"rex\", \"role\": \"manager\"}",                    201, NULL             },
         {"red",   "POST",   "/v1/users",             "{\"id\": \"x\", \"group\": \"blue\"}",                        403, NULL             },
@@ -120,19 +121,19 @@ static void managers_stay_in_their_group(void **state)
         {"red",   "PATCH",  "/v1/users/red-boss",    "{\"role\": \"admin\"}",                                       403, NULL             },
         {"red",   "PATCH",  "/v1/users/red-boss",    "{\"group\": \"blue\"}",                                       403, NULL             },
         {"red",   "DELETE", "/v1/users/rita",        NULL,                                                          204, NULL             },
- /* An administrator in the group is not the manager's to command. */
+ /* A manager has no power over an administrator in its group. */
         {"admin", "POST",   "/v1/users",             "{\"id\": \"top\", \"group\": \"red\", \"role\": \"admin\"}",  201, NULL             },
         {"red",   "POST",   "/v1/users/top/disable", NULL,                                                          403, "more than yours"},
         {"red",   "PATCH",  "/v1/users/top",         "{\"role\": \"user\"}",                                        403, NULL             },
         {"red",   "DELETE", "/v1/users/top",         NULL,                                                          403, NULL             },
         {"red",   "POST",   "/v1/tokens",            "{\"user\": \"top\"}",                                         403, NULL             },
         {"red",   "POST",   "/v1/tokens",            "{\"user\": \"top\", \"role\": \"user\"}",                     403, NULL             },
- /* Groups themselves are the administrator's. */
+ /* Only administrators change groups. */
         {"red",   "POST",   "/v1/groups",            "{\"id\": \"green\"}",                                         403, NULL             },
         {"red",   "PATCH",  "/v1/groups/red",        "{\"display\": \"Reds\"}",                                     403, NULL             },
         {"red",   "DELETE", "/v1/groups/red",        NULL,                                                          403, NULL             },
         {"red",   "PATCH",  "/v1/groups/blue",       "{\"display\": \"x\"}",                                        403, NULL             },
- /* Users have only themselves. */
+ /* Users see only themselves. */
         {"ann",   "PATCH",  "/v1/users/ann",         "{\"level\": 9}",                                              403, NULL             },
         {"ann",   "POST",   "/v1/users",             "{\"id\": \"x\"}",                                             403, NULL             },
         {"ann",   "GET",    "/v1/users/ann",         NULL,                                                          200, NULL             },
@@ -159,13 +160,15 @@ static void the_last_administrator_stays(void **state)
         {"admin", "PATCH",  "/v1/users/admin",            "{\"disabled\": true}",                                          403, "yourself"    },
         {"admin", "PATCH",  "/v1/users/admin",            "{\"role\": \"user\"}",                                          409, "last enabled"},
         {"admin", "POST",   "/v1/users",                  "{\"id\": \"second\", \"role\": \"admin\", \"disabled\": true}", 201, NULL          },
-        {"admin", "PATCH",  "/v1/users/admin",            "{\"role\": \"user\"}",                                          409, "last enabled"}, /* a disabled one is none */
+ /* a disabled administrator does not count */
+        {"admin", "PATCH",  "/v1/users/admin",            "{\"role\": \"user\"}",                                          409, "last enabled"},
         {"admin", "POST",   "/v1/users/second/enable",    NULL,                                                            200, NULL          },
         {"admin", "POST",   "/v1/users/second/disable",   NULL,                                                            200, NULL          },
         {"admin", "DELETE", "/v1/users/second",           NULL,                                                            204, NULL          },
         {"admin", "POST",   "/v1/users",                  "{\"id\": \"third\", \"role\": \"admin\"}",                      201, NULL          },
         {"admin", "PATCH",  "/v1/users/admin",            "{\"role\": \"user\"}",                                          200, NULL          },
-        {"admin", "PATCH",  "/v1/users/admin",            "{\"role\": \"admin\"}",                                         403, NULL          }, /* and there is no way back alone */
+ /* no way back without another administrator */
+        {"admin", "PATCH",  "/v1/users/admin",            "{\"role\": \"admin\"}",                                         403, NULL          },
     };
     struct people p;
     people_open(&p);
@@ -173,7 +176,7 @@ static void the_last_administrator_stays(void **state)
     kit_close(&p.k);
 }
 
-/* Two administrators who remove each other at the same time: one of them stays. */
+/* If two administrators delete each other at the same time, one of them stays. */
 static void not_both_at_once(void **state)
 {
     (void)state;
@@ -181,7 +184,7 @@ static void not_both_at_once(void **state)
     char other[TOKEN_TEXT_MAX];
     people_open(&p);
     kit_user(&p.k, "other", "", "admin", other);
-    struct kit second = {.answered = false}; /* takes the second answer */
+    struct kit second = {.answered = false}; /* receives the second answer */
     struct request one = {.method = "DELETE", .path = "/v1/users/other", .token = p.k.admin, .body = ""};
     struct request two = {.method = "DELETE", .path = "/v1/users/admin", .token = other, .body = ""};
     free(p.k.text);
@@ -194,7 +197,7 @@ static void not_both_at_once(void **state)
     for (int i = 0; i < 100 && !(p.k.answered && second.answered); i++)
         control_pump(p.k.control);
     assert_int_equal(p.k.status, 204);
-    assert_int_equal(second.status, 401); /* when it was run again its own user was gone */
+    assert_int_equal(second.status, 401); /* its own user was gone when the request was repeated */
     json_decref(second.body);
     free(second.text);
     asked(&p.k, p.k.admin, "GET", "/v1/whoami", NULL, 200);
@@ -217,9 +220,10 @@ static void disabled_and_back(void **state)
     assert_int_equal(revision(&p), at + 1);
     assert_false(state_work_wanted(control_state(p.k.control), web));
     asked(&p.k, p.ann, "GET", "/v1/whoami", NULL, 401);
-    asked(&p.k, p.k.admin, "POST", "/v1/users/ann/disable", NULL, 200); /* already so */
+    asked(&p.k, p.k.admin, "POST", "/v1/users/ann/disable", NULL, 200); /* disabled already */
     assert_int_equal(revision(&p), at + 1);
-    asked(&p.k, p.k.admin, "PUT", "/v1/users/ann", "{\"group\": \"red\"}", 200); /* not by the way */
+    /* replacing the document does not enable the user */
+    asked(&p.k, p.k.admin, "PUT", "/v1/users/ann", "{\"group\": \"red\"}", 200);
     asked(&p.k, p.ann, "GET", "/v1/whoami", NULL, 401);
 
     asked(&p.k, p.k.admin, "POST", "/v1/users/ann/enable", NULL, 200);
@@ -253,7 +257,7 @@ static void users_with_workloads(void **state)
     };
     struct people p;
     people_open(&p);
-    p.k.idempotency_key = "k"; /* and one reply */
+    p.k.idempotency_key = "k"; /* and one stored answer */
     asked(&p.k, p.ann, "POST", "/v1/jobs", "{}", 201);
     ROWS(&p, rows);
     uint64_t at = revision(&p);
@@ -276,13 +280,13 @@ static void users_with_workloads(void **state)
     asked(&p.k, p.bob, "GET", "/v1/jobs", NULL, 200);
     assert_int_equal(json_array_size(json_object_get(p.k.body, "items")), 1);
 
-    /* Another ann has nothing of the first. */
+    /* A new user ann has nothing of the first one. */
     asked(&p.k, p.k.admin, "POST", "/v1/users", "{\"id\": \"ann\", \"group\": \"red\"}", 201);
     asked(&p.k, p.ann, "GET", "/v1/whoami", NULL, 401);
     kit_close(&p.k);
 }
 
-/* What instances still hold cannot go in the same moment. */
+/* Volumes that instances still use cannot be deleted at the same time. */
 static void users_with_volumes_in_use(void **state)
 {
     (void)state;
@@ -315,7 +319,7 @@ static void users_with_volumes_in_use(void **state)
     kit_close(&p.k);
 }
 
-/* Two requests with one key, in flight together: one job, one answer. */
+/* Two concurrent requests with one key: one job, one answer. */
 static void once_only(void **state)
 {
     (void)state;
@@ -348,10 +352,10 @@ static void once_only(void **state)
     p.k.idempotency_key = "k";
     asked(&p.k, p.ann, "POST", "/v1/jobs", "{\"hold\": true}", 409);
     p.k.idempotency_key = "k";
-    asked(&p.k, p.bob, "POST", "/v1/jobs", "{\"hold\": true}", 201); /* another's key is another key */
+    asked(&p.k, p.bob, "POST", "/v1/jobs", "{\"hold\": true}", 201); /* keys are separate per user */
     p.k.idempotency_key = "bad\tkey";
     asked(&p.k, p.ann, "POST", "/v1/jobs", "{}", 400);
-    p.k.idempotency_key = "refused"; /* what was refused may be tried again */
+    p.k.idempotency_key = "refused"; /* a rejected request may be repeated */
     asked(&p.k, p.ann, "POST", "/v1/jobs", "{\"replicas\": -1}", 400);
     p.k.idempotency_key = "refused";
     asked(&p.k, p.ann, "POST", "/v1/jobs", "{\"replicas\": 1}", 201);
@@ -407,7 +411,8 @@ static void groups_and_roles_in_use(void **state)
         {"admin", "DELETE", "/v1/roles/helper", NULL,                                                           409, "user ann"           },
         {"ann",   "POST",   "/v1/apps",         "{\"name\": \"a\"}",                                            403, NULL                 },
         {"admin", "PATCH",  "/v1/roles/helper", "{\"permissions\": {\"submit\": \"own\"}}",                     200, NULL                 },
-        {"ann",   "POST",   "/v1/apps",         "{\"name\": \"a\"}",                                            201, NULL                 }, /* at once */
+ /* takes effect at once */
+        {"ann",   "POST",   "/v1/apps",         "{\"name\": \"a\"}",                                            201, NULL                 },
         {"admin", "PATCH",  "/v1/users/ann",    "{\"role\": \"user\"}",                                         200, NULL                 },
         {"admin", "POST",   "/v1/tokens",       "{\"user\": \"ann\", \"role\": \"helper\"}",                    201, NULL                 },
         {"admin", "DELETE", "/v1/roles/helper", NULL,                                                           409, "token"              },
@@ -417,13 +422,13 @@ static void groups_and_roles_in_use(void **state)
     ROWS(&p, rows);
     asked(&p.k, p.ann, "GET", "/v1/roles", NULL, 200);
     const json_t *items = json_object_get(p.k.body, "items");
-    assert_int_equal(json_array_size(items), 8); /* seven built in, and helper */
+    assert_int_equal(json_array_size(items), 8); /* seven built-in roles, and helper */
     assert_string_equal(kit_text(json_array_get(items, 0), "id"), "admin");
     assert_string_equal(kit_text(json_array_get(items, 7), "id"), "helper");
     kit_close(&p.k);
 }
 
-/* Whoever may define roles cannot define their way to more. */
+/* A caller that may define roles cannot thereby get more permissions. */
 static void roles_give_no_more(void **state)
 {
     (void)state;
@@ -439,7 +444,7 @@ static void roles_give_no_more(void **state)
     asked(&p.k, op, "PATCH", "/v1/roles/many", "{\"permissions\": {\"users\": null}}", 403);
     asked(&p.k, op, "DELETE", "/v1/roles/many", NULL, 403);
     asked(&p.k, op, "DELETE", "/v1/roles/few", NULL, 204);
-    /* Users of `many` may give only what `many` has. */
+    /* Users with the role `many` may only grant what `many` has. */
     char many[TOKEN_TEXT_MAX];
     kit_user(&p.k, "mona", "", "many", many);
     asked(&p.k, many, "POST", "/v1/users", "{\"id\": \"x\", \"role\": \"user\"}", 403);
@@ -450,7 +455,7 @@ static void roles_give_no_more(void **state)
     kit_close(&p.k);
 }
 
-/* The same rules hold inside a transaction, and of its parts for each other. */
+/* The same rules apply in a transaction, also between its parts. */
 static void rules_hold_in_transactions(void **state)
 {
     (void)state;
