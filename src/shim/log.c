@@ -46,7 +46,7 @@ static void rotate(struct log_out *log)
         (void)renameat(log->dir, from, log->dir, to); /* some do not exist at first */
     }
     if (log->files == 1)
-        (void)unlinkat(log->dir, "log", 0); /* its readers keep what they have open */
+        (void)unlinkat(log->dir, "log", 0); /* readers keep the removed file open */
     close(log->fd);
     /* If the rename failed, the file is truncated, so that the size stays bounded. */
     if (file_open(log, O_TRUNC))
