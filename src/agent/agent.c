@@ -143,7 +143,7 @@ static void heard_answer(void *ctx, uint64_t seq, int status, const json_t *answ
         env_wake_at(a, agent_boottime_ns());
 }
 
-/* ---- the certificate ----------------------------------------------------------------------------------------------- */
+/* ---- the certificate -------------------------------------------------------------------------------------------- */
 
 static void renew_set(struct agent *a, int64_t in_ns)
 {

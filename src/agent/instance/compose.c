@@ -41,7 +41,7 @@ struct making {
     struct nvml_files devices;
 };
 
-/* ---- environment --------------------------------------------------------------------------------------------------- */
+/* ---- environment ------------------------------------------------------------------------------------------------ */
 
 static void env_add(void *ctx, const char *name, const char *value)
 {
@@ -123,7 +123,7 @@ static void env_make(struct making *m, const char *const *mounts_env)
     m->launch.env = m->env.at;
 }
 
-/* ---- the process --------------------------------------------------------------------------------------------------- */
+/* ---- the process ------------------------------------------------------------------------------------------------ */
 
 static const struct {
     const char *name;

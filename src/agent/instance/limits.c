@@ -134,7 +134,7 @@ void limits_end(struct run *r)
     r->counted = false;
 }
 
-/* ---- the disk ---------------------------------------------------------------------------------------------------------- */
+/* ---- the disk --------------------------------------------------------------------------------------------------- */
 
 /* Counts one instance at a time; the others wait for a later poll. */
 struct disks {

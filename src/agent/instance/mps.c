@@ -35,7 +35,7 @@ static void group_name(const char *key, char ret[static KEY_MAX + 8])
     (void)snprintf(ret, KEY_MAX + 8, "mps-%s", key);
 }
 
-/* ---- the daemon ------------------------------------------------------------------------------------------------------- */
+/* ---- the daemon ------------------------------------------------------------------------------------------------- */
 
 static int folder_make(const struct agent *a, const char *key, const char *part, const struct user *user)
 {
@@ -115,7 +115,7 @@ static int daemon_ensure(const struct agent *a, const char *key, const struct gp
     return rc;
 }
 
-/* ---- its end ---------------------------------------------------------------------------------------------------------- */
+/* ---- its end ---------------------------------------------------------------------------------------------------- */
 
 static bool has_users(const struct agent *a, const char *key)
 {
@@ -137,7 +137,7 @@ static int daemon_end(const struct agent *a, const char *key)
     return 0;
 }
 
-/* ---- instances -------------------------------------------------------------------------------------------------------- */
+/* ---- instances -------------------------------------------------------------------------------------------------- */
 
 static int user_note(const struct agent *a, const char *key, uint64_t id)
 {

@@ -393,7 +393,7 @@ static int send_signal(struct agent *a, uint64_t id, const json_t *signal, struc
     return 0;
 }
 
-/* ---- lines of the stream ------------------------------------------------------------------------------------------- */
+/* ---- lines of the stream ---------------------------------------------------------------------------------------- */
 
 static void begin(struct errands *all, const char *call, const char *verb, const json_t *line)
 {

@@ -94,7 +94,7 @@ static void look_around(void *ctx)
     loop_timer_set(l->timer, loop_now_ns(a->loop) + SECOND_NS);
 }
 
-/* ---- progress ------------------------------------------------------------------------------------------------------ */
+/* ---- progress --------------------------------------------------------------------------------------------------- */
 
 static void read_progress(struct run *r)
 {

@@ -19,7 +19,7 @@
 enum { CONTROLS_MAX = 16 };
 #define LOOK_NS (INT64_C(3600) * 1000000000)
 
-/* ---- files --------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
 static char *path_of(const char *state, const char *file)
 {
@@ -91,7 +91,7 @@ static int64_t time_ns(const struct timespec *t)
     return t->tv_sec * INT64_C(1000000000) + t->tv_nsec;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 /* Renews at half of the lifetime, counted from when the certificate was received: its notBefore is much earlier, to
  * tolerate clocks that are behind. */
@@ -162,7 +162,7 @@ void identity_done(struct identity *id)
     *id = (struct identity){0};
 }
 
-/* ---- joining ------------------------------------------------------------------------------------------------------- */
+/* ---- joining ---------------------------------------------------------------------------------------------------- */
 
 int identity_request(char **ret_key_pem, char **ret_request_pem, struct berth_err *err)
 {

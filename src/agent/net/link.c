@@ -63,7 +63,7 @@ static void note(const struct link *l, enum log_level level, const char *event, 
               LOG_TEXT("text", text));
 }
 
-/* ---- listening ----------------------------------------------------------------------------------------------------- */
+/* ---- listening -------------------------------------------------------------------------------------------------- */
 
 static void take_line(struct listening *s, const char *at, size_t len)
 {
@@ -198,7 +198,7 @@ void link_reread(struct link *l)
     loop_timer_set(l->reread, loop_now_ns(l->loop) + REREAD_NS);
 }
 
-/* ---- sending ------------------------------------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
 
 /* Switches to the next daemon address and reopens both streams there. */
 static void move_on(struct link *l, const char *text)

@@ -60,7 +60,7 @@ static void note(const struct half *h, enum log_level level, const char *event, 
     log_write(h->log, now.tv_sec * SECOND + now.tv_nsec, level, event, LOG_TEXT("text", text));
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------ */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static void call_unlink(struct half_call *c)
 {
