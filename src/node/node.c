@@ -83,7 +83,7 @@ void held_changed(struct node *n, struct held *h)
     report_within(n, 0);
 }
 
-/* ---- stopping ------------------------------------------------------------------------------------------------------ */
+/* ---- stopping --------------------------------------------------------------------------------------------------- */
 
 static void held_stop(struct node *n, struct held *h, bool now)
 {

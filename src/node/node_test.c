@@ -188,7 +188,7 @@ static const char *said(struct kit *k, uint64_t id, char buf[static 128])
 
 static const struct node_outcome ended = {NODE_ENDED, 0, NULL}, failed = {NODE_FAILED, 3, "exit code 3"};
 
-/* ---- tests --------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------ */
 
 static void a_life(void **state)
 {

@@ -25,7 +25,7 @@ static const char *state_text(const struct held *h)
     }
 }
 
-/* ---- one instance -------------------------------------------------------------------------------------------------- */
+/* ---- one instance ----------------------------------------------------------------------------------------------- */
 
 /* Tells whether usage changed by more than a tenth since the last acknowledged value. */
 static bool use_differs(const struct held_use *u)
@@ -104,7 +104,7 @@ static json_t *item_make(struct held *h)
     return item;
 }
 
-/* ---- sending ------------------------------------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
 
 static void send_report(struct node *n, int64_t now_ns)
 {
