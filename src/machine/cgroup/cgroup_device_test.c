@@ -1,5 +1,6 @@
-/* Real groups of this kernel: which devices may be opened in them. A device without a driver answers ENXIO when it may be
- * opened, and EPERM when it may not. */
+/* Real groups of this kernel: which devices may be opened in them. A device without a driver answers ENXIO when it may
+ * be opened, and EPERM when it may not.
+ */
 #include <linux/bpf.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -16,7 +16,7 @@ static void cgroups_cleanup(struct cgroups **c)
     cgroups_free(*c);
 }
 
-/* ---- reading limits ----------------------------------------------------------------------------------------------- */
+/* ---- reading limits --------------------------------------------------------------------------------------------- */
 
 static void limits_are_read(void **state)
 {
@@ -93,7 +93,7 @@ static void a_long_list_says_that_there_is_more(void **state)
     assert_string_equal(other + strlen(other) - 4, ",...");
 }
 
-/* ---- v2 ----------------------------------------------------------------------------------------------------------- */
+/* ---- v2 --------------------------------------------------------------------------------------------------------- */
 
 static void put_all(const struct folder *f, const char *dir, const char *const *files, const char *text)
 {
@@ -287,7 +287,7 @@ static void v2_usage_is_read(void **state)
     assert_memory_equal(&u, &want, sizeof u);
 }
 
-/* ---- v1 ----------------------------------------------------------------------------------------------------------- */
+/* ---- v1 --------------------------------------------------------------------------------------------------------- */
 
 static void v1_put(const struct folder *f)
 {

@@ -31,7 +31,7 @@ static const struct {
     [CTL_HUGETLB] = {"hugetlb", "hugetlb"},
 };
 
-/* ---- text --------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------- */
 
 /* Tells whether the text contains the word, with words separated by these characters. */
 static bool has_word(const char *text, const char *separators, const char *word)
@@ -261,7 +261,7 @@ static void controllers_assign(struct cgroups *c)
                 c->of[k] = &c->trees[i];
 }
 
-/* ---- disks -------------------------------------------------------------------------------------------------------- */
+/* ---- disks ------------------------------------------------------------------------------------------------------ */
 
 static bool holds(const char *path, const char *word)
 {
@@ -298,7 +298,7 @@ static void disks_find(struct cgroups *c, const char *root)
     c->weighs_io = c->weighs_io || holds(cost, "enable=1");
 }
 
-/* ---- huge pages --------------------------------------------------------------------------------------------------- */
+/* ---- huge pages ------------------------------------------------------------------------------------------------- */
 
 /* Finds directories such as "hugepages-2048kB" in /sys/kernel/mm/hugepages. */
 static void pages_find(struct cgroups *c, const char *root)

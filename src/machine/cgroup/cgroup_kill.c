@@ -85,7 +85,7 @@ bool cgroup_empty(const struct cgroups *c, const char *name)
     return true;
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------------------ */
+/* ---- signals ---------------------------------------------------------------------------------------------------- */
 
 struct shot {
     char *path; /* path of the cgroup below the mounts: "/berth/17" */

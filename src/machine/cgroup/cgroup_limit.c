@@ -60,7 +60,7 @@ static bool put_text(const struct target *g, const char *file, const char *text)
     return strcmp(seen, text) == 0;
 }
 
-/* ---- cpu ---------------------------------------------------------------------------------------------------------- */
+/* ---- cpu -------------------------------------------------------------------------------------------------------- */
 
 static int64_t weight_of(const struct cgroup_limits *l)
 {
@@ -101,7 +101,7 @@ static bool cpu_set(const struct target *g)
     return (weighed || !g->limits->cpu_weight) && (bounded || !g->limits->cpu_milli);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 /* The limits of memory and of memory with swap restrict each other, so their order depends on the direction of the
  * change: a write that fails at first is repeated after the other. */
@@ -154,7 +154,7 @@ static bool pids_set(const struct target *g)
     return put_number(g, "pids.max", g->limits->pids ? g->limits->pids : PIDS_DEFAULT);
 }
 
-/* ---- io ----------------------------------------------------------------------------------------------------------- */
+/* ---- io --------------------------------------------------------------------------------------------------------- */
 
 /* Files that accept a weight, with their ranges. */
 static const struct {
@@ -259,7 +259,7 @@ static bool io_set(const struct target *g)
     return (weighed || !l->io_weight) && (bounded || !l->io_bytes);
 }
 
-/* ---- huge pages --------------------------------------------------------------------------------------------------- */
+/* ---- huge pages ------------------------------------------------------------------------------------------------- */
 
 /* Formats a page size: "64K", "2M", "1G"; the kernel's file names append a B, resource names an i. */
 static const char *pages_label(int64_t page_bytes, char buf[static VALUE_MAX])

@@ -29,7 +29,7 @@
 #define QUOTA_SECONDS_MAX 60
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 
-/* ---- a group and what runs in it ---------------------------------------------------------------------------------- */
+/* ---- a group and what runs in it -------------------------------------------------------------------------------- */
 
 struct scene {
     struct cgroups *c;
@@ -41,8 +41,8 @@ static void brief(void)
     (void)nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
-/* A process that was just forked may enter when the group was already found to be empty: so it is killed again before each
- * try to remove it. */
+/* A process that was just forked may enter when the group was already found to be empty: so it is killed again before
+ * each try to remove it. */
 static void scene_end(struct scene *s, const char *name)
 {
     for (;; brief()) {
@@ -162,7 +162,7 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* ---- programs ----------------------------------------------------------------------------------------------------- */
+/* ---- programs --------------------------------------------------------------------------------------------------- */
 
 static int spin(void)
 {
@@ -249,7 +249,7 @@ static int run_away(void)
     return 0;
 }
 
-/* ---- tests -------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------ */
 
 static void a_quota_bounds_cpu_time(void **state)
 {
@@ -260,8 +260,8 @@ static void a_quota_bounds_cpu_time(void **state)
     int64_t begin_ns = now_ns(), used_ns, passed_ns;
     (void)spawn(&s, "a", spin);
     (void)spawn(&s, "a", spin);
-    /* A fifth of a core, some slices more at the ends; without the quota two would take far more, for ever. Where this machine
-     * itself stands still, who ran then is charged for it, and gets so much less afterwards. */
+    /* A fifth of a core, some slices more at the ends; without the quota two would take far more, for ever. Where this
+     * machine itself stands still, who ran then is charged for it, and gets so much less afterwards. */
     do {
         brief();
         used_ns = usage(&s, "a").cpu_ns;
@@ -408,8 +408,8 @@ static void limits_are_the_kernels_and_change(void **state)
     assert_int_equal(cgroup_set(s.c, "b", &more, s.unenforced, &err), -ENOENT);
 }
 
-/* All limits there are, in one group: those without a controller are named, and `io` in v1, which holds back direct writes
- * only. */
+/* All limits there are, in one group: those without a controller are named, and `io` in v1, which holds back direct
+ * writes only. */
 static void all_at_once(void **state)
 {
     (void)state;
@@ -486,7 +486,7 @@ static void memory_goes_up_and_down(void **state)
     assert_int_equal(usage(&s, "a").oom_kills, 0);
 }
 
-/* ---- finding again ------------------------------------------------------------------------------------------------ */
+/* ---- finding again ---------------------------------------------------------------------------------------------- */
 
 struct seen {
     char text[256];
@@ -547,7 +547,7 @@ static void nothing_is_left_below(void **state)
     }
 }
 
-/* ---- v2 alone ----------------------------------------------------------------------------------------------------- */
+/* ---- v2 alone --------------------------------------------------------------------------------------------------- */
 
 /* Where this machine has a v2 hierarchy; NULL: nowhere. */
 static const char *v2_root(void)
@@ -581,8 +581,8 @@ static void v2_alone_counts_and_kills(void **state)
     assert_true(cgroup_empty(s.c, "a"));
 }
 
-/* The agent in the group through which controllers must be handed down, as at the top of a container: it moves to a leaf,
- * and what is with it. */
+/* The agent in the group through which controllers must be handed down, as at the top of a container: it moves to a
+ * leaf, and what is with it. */
 static void v2_agent_moves_out_of_the_way(void **state)
 {
     (void)state;

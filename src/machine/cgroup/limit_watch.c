@@ -131,7 +131,7 @@ void limit_watch_look(struct limit_watch *w, const struct limit_sample *samples,
     *ret = v;
 }
 
-/* ---- samples ------------------------------------------------------------------------------------------------------ */
+/* ---- samples ---------------------------------------------------------------------------------------------------- */
 
 /* Returns the increase per second, times `scale` / 1e9. */
 static int64_t rate(int64_t now, int64_t then, int64_t passed_ns, int64_t scale)

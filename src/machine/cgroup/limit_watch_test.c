@@ -13,8 +13,8 @@
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 #define MIB (INT64_C(1) << 20)
 
-/* One resource with a limit of 100, looked at again and again: '.' within, '-' a little above, '+' above by 6, '#' by 21.
- * What is said at each look: '.' nothing, 'r' to be reported, 'k' to be killed; capitals while it is over. */
+/* One resource with a limit of 100, looked at again and again: '.' within, '-' a little above, '+' above by 6, '#' by
+ * 21. What is said at each look: '.' nothing, 'r' to be reported, 'k' to be killed; capitals while it is over. */
 static void looks_in_a_row(void **state)
 {
     (void)state;

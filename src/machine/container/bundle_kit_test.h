@@ -1,4 +1,6 @@
-/* bundle_kit_test.h - for tests of containers by real runtimes: an image around busybox, bundles of it, and a run to its end. */
+/* bundle_kit_test.h - for tests of containers by real runtimes: an image around busybox, bundles of it, and a run to
+ * its end.
+ */
 #pragma once
 
 #include "machine/image/image_kit_test.h"

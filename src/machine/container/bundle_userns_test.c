@@ -1,4 +1,6 @@
-/* bundle_userns_test.c - containers in user namespaces, by real runtimes: who is who inside and outside, and what that opens. */
+/* bundle_userns_test.c - containers in user namespaces, by real runtimes: who is who inside and outside, and what that
+ * opens.
+ */
 #include "machine/container/bundle_kit_test.h"
 
 #include <grp.h>
@@ -177,11 +179,11 @@ static void the_image_says_who(void **state)
         /* Who is not root has nothing. */
         (void)snprintf(want, sizeof want, "%sCapEff:\t%s\n", rows[i].says,
                        strncmp(rows[i].user, "0", 1) == 0 ? "00000000000001fb" : "0000000000000000");
-        each_runtime(
-            k, name,
-            "PATH=/bin; id -u; id -g; id -G | busybox xargs -n 1 | busybox sort -n | busybox xargs; " /* the kernel sorts as the node does */
-            "busybox grep CapEff: /proc/self/status",
-            &options, want, NULL);
+        each_runtime(k, name,
+                     /* the kernel sorts as the node does */
+                     "PATH=/bin; id -u; id -g; id -G | busybox xargs -n 1 | busybox sort -n | busybox xargs; "
+                     "busybox grep CapEff: /proc/self/status",
+                     &options, want, NULL);
     }
 }
 

@@ -122,7 +122,7 @@ static bool begin(struct nvml *n)
     return false;
 }
 
-/* ---- links ---------------------------------------------------------------------------------------------------------- */
+/* ---- links ------------------------------------------------------------------------------------------------------ */
 
 static enum nvml_link link_between(struct nvml *n, struct nvml_device *a, struct nvml_device *b)
 {

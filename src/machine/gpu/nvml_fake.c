@@ -4,11 +4,12 @@
  * A separate shared library, never linked. $BERTH_NVML_WORLD names the file, with lines of these forms:
  *
  *     driver VERSION
- *     fails CODE                        nvmlInit returns this code
- *     hangs FOREVER                     nvmlInit and nvmlDeviceGetCount block while this line exists
- *     miscounts CODE                    nvmlDeviceGetCount returns this code
- *     gpu uuid=U model=M_WITH_UNDERSCORES minor=N memory=MIB [used=MIB] [busy=PERCENT] [ecc=N] [remap=1] [mode=N] [mig=1]
- *         [nvlinks=N] [lost=CODE]       `lost`: every query of this GPU returns the code; 1000: it is not counted either
+ *     fails CODE                  nvmlInit returns this code
+ *     hangs FOREVER               nvmlInit and nvmlDeviceGetCount block while this line exists
+ *     miscounts CODE              nvmlDeviceGetCount returns this code
+ *     gpu uuid=U model=M_WITH_UNDERSCORES minor=N memory=MIB [used=MIB] [busy=PERCENT] [ecc=N] [remap=1] [mode=N]
+ *         [mig=1] [nvlinks=N] [lost=CODE]
+ *                                 `lost`: every query of this GPU returns the code; 1000: it is not counted either
  *     part of=U uuid=U model=M memory=MIB gi=N ci=N [used=MIB]
  *     process on=U pid=N memory=MIB [busy=PERCENT]      `on` a GPU or a MIG device; memory=-1: unknown
  *     link a=U b=U level=N | level=nvlink

@@ -26,7 +26,7 @@ struct health_config {
     /* Runs a program in the instance's environment and calls `done` once with its exit code, or -1; not before this
      * function has returned. Returns a handle to cancel it; NULL: it could not be started, and `done` is not called. */
     void *(*exec)(void *ctx, const char *const *argv, int64_t timeout_ns, void (*done)(void *arg, int exit), void *arg);
-    /* Ends the program; `done` is not called any more. */
+    /* Ends the program; `done` is not called afterwards. */
     void (*exec_cancel)(void *ctx, void *run);
     /* The verdict has changed; the first one counts as a change. `text`: the failure; NULL: none. May free the
      * object. */

@@ -1,4 +1,5 @@
-/* Real sockets on the real loop. Nothing here asserts how long anything took: the loop runs until a verdict has come. */
+/* Real sockets on the real loop. Nothing here asserts how long anything took: the loop runs until a verdict has come.
+ */
 #include "machine/health/health.h"
 
 #include <arpa/inet.h>
@@ -57,7 +58,7 @@ static void scene_cleanup(struct scene *s)
     loop_free(s->loop);
 }
 
-/* ---- the instance's side ------------------------------------------------------------------------------------------ */
+/* ---- the instance's side ---------------------------------------------------------------------------------------- */
 
 /* The request has come: it is small, and comes in one piece. */
 static void visitor_ready(void *ctx, uint32_t events)
@@ -121,7 +122,7 @@ static void door_close(struct scene *s)
     s->listen_fd = -1;
 }
 
-/* ---- the agent's side --------------------------------------------------------------------------------------------- */
+/* ---- the agent's side ------------------------------------------------------------------------------------------- */
 
 static uint16_t port_of(void *ctx, const char *endpoint)
 {
@@ -216,7 +217,7 @@ static void until_asked(struct scene *s, unsigned more)
 #define TCP "{'tcp': {'endpoint': 'web'}, " FAST "}"
 #define EXEC "{'exec': ['/bin/check', '--deep'], " FAST "}"
 
-/* ---- tests -------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------ */
 
 static void answers_are_judged(void **state)
 {

@@ -1,4 +1,6 @@
-/* image_bomb_test.c - images that are small to fetch and take a disk to unpack, and those that bring set-user-id files and devices. */
+/* image_bomb_test.c - images that are small to fetch and take a disk to unpack, and those that bring set-user-id files
+ * and devices.
+ */
 #include "machine/image/image_kit_test.h"
 
 #include <sched.h>
@@ -183,7 +185,8 @@ static const unsigned char is_root[] = {
 };
 /* clang-format on */
 
-/* In a real container the user of an image gets neither root's rights by a set-user-id file nor a device by a node in a layer. */
+/* In a real container the user of an image gets neither root's rights by a set-user-id file nor a device by a node in a
+ * layer. */
 static void rights_in_layers_are_worth_nothing(void **state)
 {
     struct image_kit *k = *state;

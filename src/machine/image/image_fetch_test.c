@@ -113,7 +113,7 @@ static size_t alive(void)
     return count;
 }
 
-/* ---- who it is ------------------------------------------------------------------------------------------------------- */
+/* ---- who it is -------------------------------------------------------------------------------------------------- */
 
 static void assert_no_rights(const char *status)
 {
@@ -193,7 +193,7 @@ static void secrets_are_handed_over_in_memory(void **state)
     assert_true(tree_is_empty(k->fetch.folder));
 }
 
-/* ---- nobody is left ---------------------------------------------------------------------------------------------------- */
+/* ---- nobody is left --------------------------------------------------------------------------------------------- */
 
 #define RUNAWAYS "setsid sh -c 'setsid sleep 1000 & touch away; sleep 1000' >/dev/null 2>&1 & "
 
@@ -234,7 +234,7 @@ static void it_ends_with_the_agent(void **state)
     assert_int_equal(access(folder_at(&k->image.folder, "state/images/tmp-0-1"), F_OK), -1);
 }
 
-/* ---- what it leaves ---------------------------------------------------------------------------------------------------- */
+/* ---- what it leaves --------------------------------------------------------------------------------------------- */
 
 static void what_was_fetched_is_taken(void **state)
 {
@@ -333,7 +333,8 @@ static void who_still_writes_changes_nothing(void **state)
     assert_int_equal(munmap(at, 5), 0);
 }
 
-/* A list that gives that user the file by his number, whosever it is: version 2; user, user 61238, group, mask, others. */
+/* A list that gives that user the file by his number, whosever it is: version 2; user, user 61238, group, mask,
+ * others. */
 static bool list_put(int fd)
 {
     static const struct {

@@ -14,7 +14,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* ---- seen from outside ----------------------------------------------------------------------------------------------- */
+/* ---- seen from outside ------------------------------------------------------------------------------------------ */
 
 /* A server that looks at who asks before it answers. */
 struct watcher {
@@ -154,9 +154,10 @@ static void a_registry_is_asked_without_rights(void **state)
     assert_nothing_here(k);
 }
 
-/* ---- taken over ------------------------------------------------------------------------------------------------------ */
+/* ---- taken over ------------------------------------------------------------------------------------------------- */
 
-/* Stands in for skopeo: runs the real one and then does this in its folder, or does this instead. $verb: what it was asked for. */
+/* Stands in for skopeo: runs the real one and then does this in its folder, or does this instead. $verb: what it was
+ * asked for. */
 static void skopeo_becomes(struct image_kit *k, const char *real, const char *evil)
 {
     CLEANUP(str) struct str text = {0};
@@ -233,7 +234,7 @@ static void a_skopeo_that_lies_is_not_believed(void **state)
     assert_version(k, &r, good, "good");
 }
 
-/* ---- an older agent's ------------------------------------------------------------------------------------------------ */
+/* ---- an older agent's ------------------------------------------------------------------------------------------- */
 
 static void place_again(struct image_kit *k)
 {

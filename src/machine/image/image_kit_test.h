@@ -102,7 +102,8 @@ static inline void blob_put(const char *layout, const void *p, size_t len, char 
     bytes_write(path, p, len);
 }
 
-/* Makes a layout of these layers, uncompressed or by gzip (whose diff_id is wrong then: nobody unpacks all of it), under this tag; `config`: members of the image's "config" object. */
+/* Makes a layout of these layers, uncompressed or by gzip (whose diff_id is wrong then: nobody unpacks all of it),
+ * under this tag; `config`: members of the image's "config" object. */
 static inline void layout_put(const char *layout, const char *tag, const struct str *layers, size_t layers_len,
                               const char *config, char ret_manifest[static 72])
 {

@@ -217,7 +217,7 @@ int pull_fetch(struct pull *pull, const char *digest, char ret_manifest[static I
     return layout_make(text, len, layout, pull->name->name, part_take, &(struct taking){pull, err}, ret_manifest, err);
 }
 
-/* ---- unpacking ------------------------------------------------------------------------------------------------------- */
+/* ---- unpacking -------------------------------------------------------------------------------------------------- */
 
 static int config_keep(int unpacked, const json_t *config)
 {

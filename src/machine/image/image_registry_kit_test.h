@@ -1,4 +1,6 @@
-/* image_registry_kit_test.h - for tests of images that come from a registry: a real one on this machine, and what is pushed to it. */
+/* image_registry_kit_test.h - for tests of images that come from a registry: a real one on this machine, and what is
+ * pushed to it.
+ */
 #pragma once
 
 #include "machine/image/image_kit_test.h"
@@ -93,8 +95,8 @@ static inline void registry_start(struct image_kit *k, struct registry *r, bool 
     fail_msg("the registry does not start");
 }
 
-/* Pushes an image with this text in the file /version, and its command prints it. `format`: of its manifest, as skopeo calls
- * them; NULL: OCI's. */
+/* Pushes an image with this text in the file /version, and its command prints it. `format`: of its manifest, as skopeo
+ * calls them; NULL: OCI's. */
 static inline void push_as(struct image_kit *k, const struct registry *r, const char *version, const char *tag,
                            const char *format, const char *creds)
 {

@@ -1,5 +1,6 @@
-/* image_registry_test.c - images pulled from a real registry on this machine: once, again, by digest, with credentials, and from
- * one that is broken; then run. */
+/* image_registry_test.c - images pulled from a real registry on this machine: once, again, by digest, with credentials,
+ * and from one that is broken; then run.
+ */
 #include "machine/image/image_registry_kit_test.h"
 
 #include <pthread.h>
@@ -151,7 +152,8 @@ static void two_at_once_are_one(void **state)
         }
     }
     assert_int_equal(setenv("PATH", before, 1), 0);
-    /* The first three: one look and one pull. Those who always want to look: a look by the first, the others had that. */
+    /* The first three: one look and one pull. Those who always want to look: a look by the first, the others had
+     * that. */
     assert_string_equal(folder_get(&k->folder, "count"), "inspect\ncopy\ninspect\n");
 }
 

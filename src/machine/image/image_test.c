@@ -325,7 +325,8 @@ static void at_once_is_once(void **state)
     assert_images(k, 1);
 }
 
-/* A program of that name stands in for curl and says what it was told: who sends nothing is not waited for until the end of all. */
+/* A program of that name stands in for curl and says what it was told: who sends nothing is not waited for until the
+ * end of all. */
 static void a_stalled_download_ends(void **state)
 {
     struct image_kit *k = *state;

@@ -131,16 +131,16 @@ static void hostile_files(void **state)
     (void)state;
     static const struct {
         const char *label, *want;
-    } rows[] =
-        {
-            {"pipe",   "is no file"      },
-            {"folder", "is no file"      },
-            {"huge",   "is larger than"  },
-            {"loop",   "cannot be opened"},
-            {"device", "is no file"      },
-            {"out",    "who is not in"   }, /* the node's own /etc/passwd has a daemon; the image's is where the link leads in it: nowhere */
-            {"above",  "who is not in"   },
-            {"proc",   "who is not in"   },
+    } rows[] = {
+        {"pipe",   "is no file"      },
+        {"folder", "is no file"      },
+        {"huge",   "is larger than"  },
+        {"loop",   "cannot be opened"},
+        {"device", "is no file"      },
+ /* the node's own /etc/passwd has a daemon; the image's is where the link leads in it: nowhere */
+        {"out",    "who is not in"   },
+        {"above",  "who is not in"   },
+        {"proc",   "who is not in"   },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(folder) struct folder f = folder_new();

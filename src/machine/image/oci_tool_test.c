@@ -15,7 +15,8 @@
 #include "machine/launch/folder_test.h"
 #include "machine/launch/state_file.h"
 
-/* A shell that goes at once and leaves a child behind in its group of processes, which says "here" when it is told to; which one. */
+/* A shell that goes at once and leaves a child behind in its group of processes, which says "here" when it is told to;
+ * which one. */
 static pid_t leave(const struct folder *f, const char *const *entrances)
 {
     static const char script[] =

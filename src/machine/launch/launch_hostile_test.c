@@ -105,8 +105,8 @@ static int named_count(const char *word)
 
 enum { WITHOUT_CAGES, WITH_CAGES, WITH_NAMESPACE };
 
-/* Whatever it does, when its first process has ended nothing of it is left, with cgroups and without; in a PID namespace that
- * another instance keeps alive, with cgroups. */
+/* Whatever it does, when its first process has ended nothing of it is left, with cgroups and without; in a PID
+ * namespace that another instance keeps alive, with cgroups. */
 static void nothing_survives(void **state)
 {
     static const struct {

@@ -1,4 +1,6 @@
-/* launch_kit_test.h - a state folder, instances in it, and what one wants to know of them; for tests with real processes. */
+/* launch_kit_test.h - a state folder, instances in it, and what one wants to know of them; for tests with real
+ * processes.
+ */
 #pragma once
 
 #include <errno.h>

@@ -191,7 +191,8 @@ static void many_begin_and_end_at_once(void **state)
     gone(k, "a", first);
 }
 
-/* Its first process may be killed by the machine's administrator, or with the machine: the next instance makes another. */
+/* Its first process may be killed by the machine's administrator, or with the machine: the next instance makes
+ * another. */
 static void the_first_is_killed(void **state)
 {
     struct kit *k = *state;

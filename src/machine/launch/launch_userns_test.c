@@ -1,4 +1,6 @@
-/* Containers in user namespaces under a shim: who their processes are on the node, what they are handed, programs beside them. */
+/* Containers in user namespaces under a shim: who their processes are on the node, what they are handed, programs
+ * beside them.
+ */
 #include "machine/container/bundle_kit_test.h"
 
 #include <poll.h>
@@ -160,7 +162,8 @@ static void processes_are_the_owners(void **state)
     }
 }
 
-/* The numbers of users in it are nobody's out here, and its root is the owner: neither can touch the node, or the other's. */
+/* The numbers of users in it are nobody's out here, and its root is the owner: neither can touch the node, or the
+ * other's. */
 static void owners_do_not_meet(void **state)
 {
     (void)state;

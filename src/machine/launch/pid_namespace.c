@@ -70,7 +70,7 @@ int pid_namespace_check(void)
     return rc ? rc : WIFEXITED(status) ? -WEXITSTATUS(status) : -ECHILD;
 }
 
-/* ---- joining --------------------------------------------------------------------------------------------------------- */
+/* ---- joining ---------------------------------------------------------------------------------------------------- */
 
 /* Returns a pidfd of the first process of the namespace; -ESRCH: there is none. */
 static int first_open(int fd)

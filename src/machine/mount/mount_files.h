@@ -1,10 +1,10 @@
 /* mount_files.h - files, secrets and settings of an instance on the node.
  *
- *     STATE/instances/ID/files/              0700
- *         settings/settings.json             the directory is mounted, so that a rename is visible
- *         d-HASH/NAME                        files of a directory that is missing or empty in the root: mounted as a whole
- *         f-HASH                             a file in a directory with others: mounted alone, constant while mounted
- *     STATE/instances/ID/secrets/            a tmpfs; the same, for directories that contain a secret
+ *     STATE/instances/ID/files/        0700
+ *         settings/settings.json       the directory is mounted, so that a rename is visible
+ *         d-HASH/NAME                  files of a directory that is missing or empty in the root: mounted as a whole
+ *         f-HASH                       a file in a directory with others: mounted alone, constant while mounted
+ *     STATE/instances/ID/secrets/      a tmpfs; the same, for directories that contain a secret
  */
 #pragma once
 

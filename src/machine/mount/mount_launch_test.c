@@ -1,5 +1,6 @@
-/* mount_launch_test.c - what is mounted, seen from within: by a process and by a container, through the shim; changed while
- * they run; with links in a volume that lead elsewhere. */
+/* mount_launch_test.c - what is mounted, seen from within: by a process and by a container, through the shim; changed
+ * while they run; with links in a volume that lead elsewhere.
+ */
 #include "machine/mount/mount.h"
 
 #include "machine/image/image_kit_test.h"

@@ -68,7 +68,7 @@ static int target_read(const json_t *object, const char *what, size_t i, struct 
     return 0;
 }
 
-/* ---- mounts -------------------------------------------------------------------------------------------------------------- */
+/* ---- mounts ----------------------------------------------------------------------------------------------------- */
 
 static bool volume_valid(const char *name)
 {
@@ -146,7 +146,7 @@ static int mounts_read(const json_t *config, struct arena *arena, struct mount_p
     return 0;
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
 /* A number, or a text of octal digits. */
 static bool mode_read(const json_t *object, unsigned *ret)

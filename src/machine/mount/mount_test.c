@@ -1,4 +1,6 @@
-/* mount_test.c - volumes, files, secrets and settings: what an instance would see, hostile paths, and that nothing stays. */
+/* mount_test.c - volumes, files, secrets and settings: what an instance would see, hostile paths, and that nothing
+ * stays.
+ */
 #include "machine/mount/mount.h"
 
 #include "machine/image/image_kit_test.h"
@@ -351,7 +353,8 @@ static void wrong_words_change_nothing(void **state)
     json_decref(config);
 }
 
-/* What an agent that was killed leaves: mounts over mounts, in use, and links and binds that lead to what is not ours. */
+/* What an agent that was killed leaves: mounts over mounts, in use, and links and binds that lead to what is not
+ * ours. */
 static void what_a_crash_left_goes_and_nothing_else(void **state)
 {
     struct image_kit *k = *state;

@@ -29,7 +29,7 @@
 
 enum { GROUPS = 2, PORT = 7000 };
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 static void limits_are_read(void **state)
 {
@@ -95,7 +95,7 @@ static void limits_are_read(void **state)
     }
 }
 
-/* ---- a line --------------------------------------------------------------------------------------------------------------- */
+/* ---- a line ----------------------------------------------------------------------------------------------------- */
 
 /* Counted by those who receive, in every process. */
 struct heard {
@@ -250,7 +250,8 @@ static void line_end(struct line *l)
     nets_free(l->nets);
 }
 
-/* A line of 30 MB/s; false: this machine cannot have one. In a process of its own: it is in another network afterwards. */
+/* A line of 30 MB/s; false: this machine cannot have one. In a process of its own: it is in another network
+ * afterwards. */
 static bool line_begin(struct line *l, int64_t capacity)
 {
     int go[2], ready[2];

@@ -194,7 +194,7 @@ static int map_make(void)
     return bpf(BPF_MAP_CREATE, &attr);
 }
 
-/* ---- meters ------------------------------------------------------------------------------------------------------------- */
+/* ---- meters ----------------------------------------------------------------------------------------------------- */
 
 static const enum bpf_attach_type types[] = {BPF_CGROUP_INET_EGRESS, BPF_CGROUP_INET_INGRESS};
 enum { TYPES = sizeof types / sizeof *types };

@@ -17,8 +17,7 @@ enum port_protocol { PORT_TCP, PORT_UDP };
 struct port_wish {
     enum port_protocol protocol;
     uint16_t start, count; /* range start to start + count - 1; count 0: one port */
-    const char
-        *address; /* an IPv4 or IPv6 address; NULL: every one of the machine's, both kinds where there are both */
+    const char *address;   /* IPv4 or IPv6 address; NULL: all addresses of the machine */
     const uint16_t *taken; /* assigned to others, which may not have bound them yet */
     size_t taken_len;
     bool keep_socket;

@@ -23,7 +23,7 @@ static const char name[] = "berth_port"; /* name of the programs and maps */
 /* Shared with the kernel: denied bind calls of a cgroup. */
 struct cell {
     uint64_t count;
-    uint64_t port; /* the last one */
+    uint64_t port; /* of the last denied call */
 };
 
 struct reserved {

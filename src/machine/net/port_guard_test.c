@@ -1,4 +1,6 @@
-/* port_guard_test.c - real processes in real control groups bind ports that are reserved for others, for themselves, and for nobody. */
+/* port_guard_test.c - real processes in real control groups bind ports that are reserved for others, for themselves,
+ * and for nobody.
+ */
 #include "machine/net/port_guard.h"
 
 #include <arpa/inet.h>

@@ -56,7 +56,7 @@ static const char *texts(const json_t *conditions)
     return buf;
 }
 
-/* ---- names and documents ------------------------------------------------------------------------------------------ */
+/* ---- names and documents ---------------------------------------------------------------------------------------- */
 
 static void names_need_a_vendor(void **state)
 {
@@ -135,7 +135,7 @@ static void what_is_said_is_checked(void **state)
     }
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------ */
+/* ---- running ---------------------------------------------------------------------------------------------------- */
 
 static void what_they_say_is_put_together(void **state)
 {
@@ -287,7 +287,7 @@ static void no_folder_has_none(void **state)
     same(conditions, "[]");
 }
 
-/* ---- the examples ------------------------------------------------------------------------------------------------- */
+/* ---- the examples ----------------------------------------------------------------------------------------------- */
 
 static void the_examples_work(void **state)
 {

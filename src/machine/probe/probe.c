@@ -39,7 +39,7 @@ struct cpus {
     uint64_t bits[CPUS_MAX / WORD_BITS];
 };
 
-/* ---- processors --------------------------------------------------------------------------------------------------- */
+/* ---- processors ------------------------------------------------------------------------------------------------- */
 
 /* Parses "0-3,8"; invalid parts are skipped. */
 static void cpus_read(const char *text, struct cpus *ret)
@@ -84,7 +84,7 @@ static int64_t quota_milli(const struct probe *p)
     return quota > 0 && period > 0 && quota < INT64_MAX / 1000 ? quota * 1000 / period : INT64_MAX;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 static void pool_add(void *ctx, const char *name)
 {
@@ -143,7 +143,7 @@ static void numa_add(void *ctx, const char *name)
     json_array_append_new(p->list, node);
 }
 
-/* ---- disks, networks ---------------------------------------------------------------------------------------------- */
+/* ---- disks, networks -------------------------------------------------------------------------------------------- */
 
 static void disk_add(void *ctx, const char *name)
 {
@@ -209,7 +209,7 @@ static void network_add(void *ctx, const char *name)
     json_array_append_new(p->list, network);
 }
 
-/* ---- labels ------------------------------------------------------------------------------------------------------- */
+/* ---- labels ----------------------------------------------------------------------------------------------------- */
 
 /* Maps the kernel's architecture names to the common ones. */
 static const char *arch_name(const char *machine)

@@ -48,7 +48,7 @@ static void same(const json_t *got, const char *want)
         fail_msg("got %s", text);
 }
 
-/* ---- machines ----------------------------------------------------------------------------------------------------- */
+/* ---- machines --------------------------------------------------------------------------------------------------- */
 
 #define LAPTOP                                                                                                         \
     {"proc/meminfo", "MemTotal:       16384000 kB\nMemFree:        100 kB\nMemAvailable:    8192000 kB\n"},            \
@@ -284,7 +284,7 @@ static void plugins_add_to_it(void **state)
     assert_null(json_object_get(json_object_get(later, "usage"), "v.example/x"));
 }
 
-/* ---- use ---------------------------------------------------------------------------------------------------------- */
+/* ---- use -------------------------------------------------------------------------------------------------------- */
 
 static void amounts_are_rounded(void **state)
 {

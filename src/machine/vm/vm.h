@@ -1,6 +1,7 @@
 /* vm.h - virtual machines: qemu as the program of an instance, its disk, and power-down.
  *
- *     STATE/instances/ID/bundle/      owned by the instance's user; with a root agent mounted at /run/berth/vm, qemu's working directory
+ *     STATE/instances/ID/bundle/      owned by the instance's user; qemu's working directory, which a root agent mounts
+ *                                     at /run/berth/vm
  *         image                       digest of a fetched image (machine/image/image.h keeps the image meanwhile)
  *         disk.qcow2                  the guest's writes, on top of the image, which is never written
  *         environment                 NAME=VALUE, each NUL-terminated; in the guest as fw_cfg opt/berth/environment
