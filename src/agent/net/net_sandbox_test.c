@@ -200,7 +200,7 @@ static void took_piece(void *ctx, const char *at, size_t len)
     struct scene *s = ctx;
     str_add_bytes(&s->streamed, at, len);
     if (s->stream && s->streamed.len == 3) {
-        half_cancel(s->stream); /* the rest is for nobody */
+        half_cancel(s->stream); /* the rest must not be delivered */
         s->stream = NULL;
     }
 }

@@ -185,8 +185,8 @@ static void known_put(struct nvml *n, const char *uuid, struct nvml_device *hand
     n->known[i].handle = handle;
 }
 
-/* Updates the known GPUs. Returns the last error of one that does not answer; sets `trouble` if it is not known which
- * one that is. */
+/* Updates the known GPUs. Returns the last error of a GPU that does not answer; sets `trouble` if its UUID is
+ * unknown. */
 static int known_look(struct nvml *n, unsigned count, struct nvml_look *look)
 {
     char uuid[NVML_UUID_MAX];
