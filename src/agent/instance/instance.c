@@ -519,7 +519,7 @@ static void forget_work(void *ctx)
     struct run *r = ctx;
     const json_t *keep = json_object_get(json_object_get(r->config, "log"), "keep_ns");
     r->rc = compose_clear(r);
-    if (r->rc == 0 && keep) /* without a recorded retention time the log stays until space is needed */
+    if (r->rc == 0 && keep) /* without a recorded retention time the log is kept until space is needed */
         (void)log_keep(r->agent->place, r->id, json_integer_value(keep), NULL);
     if (r->rc == 0 && r->last)
         compose_leftovers(r);

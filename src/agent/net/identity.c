@@ -93,8 +93,8 @@ static int64_t time_ns(const struct timespec *t)
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-/* Renews at half of the lifetime, counted from when the certificate was received: its notBefore is much earlier, to
- * tolerate clocks that are behind. */
+/* Renews at the midpoint of the lifetime, counted from when the certificate was received: its notBefore is much
+ * earlier, to tolerate clocks that are behind. */
 void identity_until(struct identity *id, int64_t not_after_ns)
 {
     id->renew_ns = id->got_ns < not_after_ns ? id->got_ns + (not_after_ns - id->got_ns) / 2 : not_after_ns;

@@ -20,7 +20,7 @@ struct identity {
     char *ca_path, *pem_path;
     uint64_t epoch;   /* the daemon's epoch at the join; this agent's own starts are added */
     int64_t got_ns;   /* since 1970: when the certificate was received */
-    int64_t renew_ns; /* since 1970: half of the certificate's lifetime; 0: unknown */
+    int64_t renew_ns; /* since 1970: midpoint of the certificate's lifetime; 0: unknown */
 };
 
 /* Reads a file with a certificate, key or token; the caller frees *ret. */

@@ -42,7 +42,7 @@ struct link {
     struct loop_source *reread;
     struct half_call *report;
     uint64_t report_seq;
-    struct small *smalls; /* pending small requests */
+    struct small *smalls; /* pending requests of link_get and link_post */
 };
 
 static void url_make(const struct link *l, const char *path, struct str *to)

@@ -118,7 +118,7 @@ static void *pull_at_once(void *arg)
     return image_ensure(p->k->place, config, &err) < 0 ? arg : NULL;
 }
 
-/* A script in place of skopeo counts the calls and runs the real one. */
+/* A script that replaces skopeo counts the calls and runs the real one. */
 static void two_at_once_are_one(void **state)
 {
     struct image_kit *k = *state;

@@ -325,7 +325,7 @@ static void at_once_is_once(void **state)
     assert_images(k, 1);
 }
 
-/* A script in place of curl prints its arguments: they make curl give up a stalled download before the timeout. */
+/* A script that replaces curl prints its arguments: they make curl give up a stalled download before the timeout. */
 static void a_stalled_download_ends(void **state)
 {
     struct image_kit *k = *state;

@@ -188,7 +188,7 @@ static void adopted(void **state)
     assert_int_equal(kit_exit(k, l->id, text), 128 + SIGTERM);
 }
 
-/* A mark with reused pids is not adopted: no process holds the lock, and the start times differ. */
+/* A mark with reused pids is rejected: no process holds the lock, and the start times differ. */
 static void recycled_number_is_not_adopted(void **state)
 {
     struct kit *k = *state;
@@ -232,7 +232,7 @@ static void survives_whoever_started_it(void **state)
     kit_wait(&run);
 }
 
-/* The start of the instance blocks on a FIFO in place of cgroup.procs until a reader opens it. */
+/* The start of the instance blocks on a FIFO, used as cgroup.procs file, until a reader opens it. */
 static void adopted_while_it_is_being_started(void **state)
 {
     struct kit *k = *state;

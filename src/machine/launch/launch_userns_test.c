@@ -84,7 +84,7 @@ static void wait_end(struct image_kit *k, struct launched *run, uint64_t id)
     assert_int_equal(mkdir(folder_at(&k->folder, "state/roots"), 0711), 0);
 }
 
-/* Waits until a file of the agent equals this text; fails after a minute. */
+/* Waits until a file of the agent contains this text; fails after a minute. */
 static void expect(struct image_kit *k, const char *format, uint64_t id, const char *text)
 {
     char path[128];

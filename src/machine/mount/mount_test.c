@@ -147,7 +147,7 @@ static void volumes_are_where_they_should_be(void **state)
     assert_text(at_target(&m, "/one")->source, NULL, "given");
     assert_string_equal(at_target(&m, "/b/scratch")->type, "tmpfs");
     assert_string_equal(at_target(&m, "/b/scratch")->data, "size=65536,mode=0700,uid=61234,gid=61235");
-    /* The opened directory stays mounted after another one was put in its place. */
+    /* The opened directory stays mounted after it was replaced by another one. */
     assert_int_equal(rename(folder_at(&k->folder, "given"), folder_at(&k->folder, "moved")), 0);
     folder_put(&k->folder, "given/text", "other");
     assert_text(bind->source, "text", "given");

@@ -22,8 +22,7 @@ static int64_t wants(const struct net_share *s)
     return s->limit ? least(want, s->limit) : want;
 }
 
-/* Water filling in rounds: a receiver that wants less than its share gets what it wants, and the others share the
- * rest. */
+/* Water filling in rounds: a receiver with a demand below its share gets its demand, and the others share the rest. */
 void net_share_out(int64_t capacity, struct net_share *at, size_t len)
 {
     int64_t left = capacity, sum = 0, all = 0;

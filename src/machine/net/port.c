@@ -62,7 +62,7 @@ static int try(const struct where *w, enum port_protocol protocol, uint16_t port
         return -errno;
     if (at.any.sa_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only))
         return -errno;
-    /* Ignores lingering connections of the port's last user. Not for UDP, where it would allow sharing the port. */
+    /* Ignores lingering connections of the port's last user. Not for UDP, because it would allow sharing the port. */
     if (protocol == PORT_TCP && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on))
         return -errno;
     if (at.any.sa_family == AF_INET6)
