@@ -155,7 +155,7 @@ static void v2_files_hold_the_limits(void **state)
         {{0},                                 "io.max",           "8:0 rbps=max wbps=max"          },
         {{.io_weight = 20},                   "io.weight",        "default 20"                     },
         {{.hugepages = {{2 * MIB, 5 * MIB}}}, "hugetlb.2MB.max",  "4194304"                        },
-        {{0},                                 "hugetlb.2MB.max",  "0"                              }, /* denied by default */
+        {{0},                                 "hugetlb.2MB.max",  "0"                              }, /* default */
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(folder) struct folder f = folder_new();
