@@ -34,7 +34,7 @@ int64_t agent_boottime_ns(void)
     return clock_read(CLOCK_BOOTTIME);
 }
 
-/* ---- what node/ needs of the world --------------------------------------------------------------------------------- */
+/* ---- environment of the node logic ------------------------------------------------------------------------------ */
 
 static int64_t env_steady(void *ctx)
 {
@@ -75,7 +75,7 @@ static void env_reread(void *ctx)
     link_reread(((struct agent *)ctx)->link);
 }
 
-/* Everything here was told to stop; when it has, there is nothing left to do. */
+/* node.c stops all instances; ticked() then stops the loop. */
 static void env_superseded(void *ctx, const char *text)
 {
     struct agent *a = ctx;
@@ -112,13 +112,13 @@ static void ticked(void *ctx)
         env_wake_at(a, agent_boottime_ns() + SECOND_NS / 4);
 }
 
-/* ---- what the daemon says ------------------------------------------------------------------------------------------ */
+/* ---- messages of the daemon ------------------------------------------------------------------------------------- */
 
 static void heard_config(void *ctx, const char *hash, const json_t *config)
 {
     struct agent *a = ctx;
     struct berth_err err;
-    /* One stream at a time, opened anew after the last one has ended: what comes later is later. */
+    /* Only one configuration stream is open at a time, so the order of arrival is the order of the configurations. */
     if (node_configure(a->node, ++a->configs, hash, config, &err) < 0)
         NOTE(a, LEVEL_ERROR, "config.refused", LOG_TEXT("text", err.text));
     else if (!a->superseded)
@@ -143,7 +143,7 @@ static void heard_answer(void *ctx, uint64_t seq, int status, const json_t *answ
         env_wake_at(a, agent_boottime_ns());
 }
 
-/* ---- the certificate ----------------------------------------------------------------------------------------------- */
+/* ---- the certificate -------------------------------------------------------------------------------------------- */
 
 static void renew_set(struct agent *a, int64_t in_ns)
 {
@@ -164,7 +164,7 @@ static void renew_failed(struct agent *a, const char *text)
     renew_set(a, RENEW_AGAIN_NS);
 }
 
-/* Whether it is one, the network half says: nothing of it is read here. */
+/* The net sandbox checks the certificate; the agent does not parse it. */
 static void renew_answered(void *ctx, int status, const char *body, size_t len)
 {
     struct agent *a = ctx;
@@ -196,7 +196,7 @@ static void renew_tried(struct agent *a, int64_t not_after_ns, const char *text)
     renew_set(a, identity_wait_ns(&a->identity, agent_clock_ns()));
 }
 
-/* Without one that is good at the start there is nothing to go on with; later there may be one again. */
+/* Without a valid certificate at startup the agent fails; later it continues, because a renewal may still succeed. */
 static void heard_certificate(void *ctx, int64_t not_after_ns, const char *text, bool trial)
 {
     struct agent *a = ctx;
@@ -237,7 +237,7 @@ static void renew_due(void *ctx)
     json_decref(doc);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- startup and shutdown --------------------------------------------------------------------------------------- */
 
 static void stop_asked(void *ctx)
 {
@@ -267,7 +267,7 @@ static int loop_start(struct agent *a, struct berth_err *err)
     return 0;
 }
 
-/* Beside this program, or where it was installed. */
+/* Looks for berth-shim beside this program, then at its installation path. */
 static int shim_find(struct agent *a, struct berth_err *err)
 {
     char self[PLACE_PATH_MAX];
@@ -318,8 +318,9 @@ static int machine_start(struct agent *a, struct berth_err *err)
     (void)pthread_mutex_init(&a->plain_lock, NULL);
     if (rc == 0)
         rc = look_new(a, &a->look, err);
-    (void)mkdir(SETTINGS_FOLDER, 0755); /* saves each instance with settings a place of its own for it */
-    (void)chmod(SETTINGS_FOLDER, 0755); /* whatever the umask is: what is shown below it is for owners to enter */
+    /* a separate directory for settings; instances with settings need not create it */
+    (void)mkdir(SETTINGS_FOLDER, 0755);
+    (void)chmod(SETTINGS_FOLDER, 0755); /* independent of the umask: owners must be able to enter it */
     a->oci = oci_runtime_find();
     compose_check(a);
     a->claims = claims_new();
@@ -400,7 +401,8 @@ int agent_run(const struct agent_options *options, FILE *ready, const struct log
     if (rc == 0)
         rc = node_start(&a, err);
     if (rc == 0)
-        (void)notify_send("READY=1"); /* what was left is looked after; the daemon may be heard of later */
+        /* leftover instances are adopted; the first contact with the daemon may come later */
+        (void)notify_send("READY=1");
     if (rc == 0)
         rc = loop_run(a.loop, err);
     if (rc == 0 && a.failure.code)

@@ -1,4 +1,6 @@
-/* agent.h - the agent as a whole: the node's logic, this machine and the daemon, wired to one loop. */
+/* agent.h - the agent process: connects the node logic (src/node), this machine (src/machine) and the daemon on one
+ * event loop.
+ */
 #pragma once
 
 #include <stdio.h>
@@ -6,7 +8,8 @@
 #include "agent/options.h"
 #include "base/log.h"
 
-/* Runs what the daemon wants here until it is told to end; what runs then goes on. Writes 'ready NODE' to `ready` when the
- * daemon has heard of it. 0: ended in good order; -EALREADY: another agent speaks for this node, and nothing runs here any
- * more; another negative errno: it could not start. */
+/* Runs the instances that the daemon assigns to this node until the agent is told to exit; running instances survive
+ * the agent. Writes 'ready NODE' to `ready` after the daemon has accepted the first report. Returns 0 after a clean
+ * exit, -EALREADY if another agent has taken over this node (all instances here are stopped then), or another negative
+ * errno if the agent could not start. */
 int agent_run(const struct agent_options *options, FILE *ready, const struct log *log, struct berth_err *err);

@@ -1,8 +1,9 @@
-/* agent_parts.h - the inside of the agent; for src/agent only.
+/* agent_parts.h - internal types and functions of the agent; only for src/agent.
  *
- * The loop's thread owns everything. What may block runs on threads beside it: `launchers` start instances, some at a time,
- * so that they share the syncs and nobody waits for one that is slow; `cleaner` ends them and clears up, `puller` fetches
- * images, each in order. A run that is with one of them (`busy`) is touched by nobody else.
+ * The event loop's thread owns all state. Blocking work runs on worker threads: the `launchers` start several instances
+ * in parallel, so that they share disk syncs and a slow start does not delay the others; the `cleaner` kills instances
+ * and removes what they leave; the `puller` fetches images. Each worker processes its jobs in order. While an instance
+ * is `busy`, a worker owns it and no other thread accesses it.
  */
 #pragma once
 
@@ -40,12 +41,12 @@
 enum { LAUNCHERS = 4 };
 
 enum run_phase {
-    RUN_PREPARING, /* secrets and images are being fetched */
-    RUN_LAUNCHING, /* a launcher has it */
+    RUN_PREPARING, /* fetching secrets and images */
+    RUN_LAUNCHING, /* a launcher thread owns the instance */
     RUN_LIVING,
-    RUN_REAPING, /* its shim has ended; what is left of it is being cleared away */
-    RUN_OVER,    /* the daemon has yet to know */
-    RUN_LEAVING, /* being forgotten */
+    RUN_REAPING, /* the shim has exited; cgroup, mounts and bundle are being removed */
+    RUN_OVER,    /* ended; the daemon has not confirmed the outcome yet */
+    RUN_LEAVING, /* the instance directory is being removed */
 };
 
 struct run_port {
@@ -57,50 +58,51 @@ struct run_port {
 struct run {
     struct agent *agent;
     uint64_t id;
-    char group[24]; /* its cgroup */
+    char group[24]; /* name of its cgroup */
     json_t *config;
-    json_t *next;    /* a configuration that came while it was busy; NULL: none */
-    json_t *secrets; /* {secret: {key: text}}, while they are needed */
-    size_t fetching; /* secrets that are under way */
-    char *trouble;   /* why it cannot be prepared */
+    json_t *next;    /* configuration received while `busy`; NULL: none */
+    json_t *secrets; /* {secret: {key: text}}, only while they are needed */
+    size_t fetching; /* number of secret requests in flight */
+    char *trouble;   /* why the preparation failed; NULL: it did not */
     enum run_phase phase;
     bool busy;
-    bool cleared; /* compose_clear has done its work */
-    bool last;    /* of its owner on this machine, when it began to be forgotten */
+    bool cleared; /* compose_clear has completed */
+    bool last;    /* no other instance of its owner was here when its removal began */
     bool stop_asked, stop_now;
-    struct launched launched; /* pidfd -1: none */
-    int pid_fd;               /* of its first process; -1: none */
+    struct launched launched; /* pidfd -1: no shim */
+    int pid_fd;               /* pidfd of the instance's first process; -1: none */
     struct loop_source *source;
-    struct loop_source *timer; /* of the next step of a stop, or of another try to clear up */
-    bool warned, signalled;    /* sent its checkpoint's signal; the one that it is to end by */
-    int64_t grace_until_ns;    /* of a virtual machine that was signalled: when it is ended by force */
+    struct loop_source *timer; /* next step of a stop, or next attempt to clean up */
+    bool warned, signalled;    /* checkpoint signal sent; stop signal sent */
+    int64_t grace_until_ns;    /* virtual machine after the stop signal: when it is killed */
     VEC(struct run_port) ports;
-    json_t *exclusive; /* {resource: name} that it took; NULL: nothing */
+    json_t *exclusive; /* {resource: name} of claimed exclusive resources; NULL: none */
     struct health *health;
-    size_t awaited; /* ports that were tried and accept connections, of those that the configuration lists */
+    size_t awaited; /* index of the next port of the configuration to wait for */
     struct limit_watch limits, gpu_limits, disk_limits;
     char unenforced[CGROUP_LIST_MAX];
-    char gpu_unenforced[CGROUP_LIST_MAX]; /* of it, what concerns GPUs */
-    char over[CGROUP_LIST_MAX];           /* without GPUs and the disk */
+    char gpu_unenforced[CGROUP_LIST_MAX]; /* the GPU limits among them */
+    char over[CGROUP_LIST_MAX];           /* exceeded limits, without GPUs and disk */
     bool gpu_over, disk_over;
-    char killed[LAUNCH_TEXT_MAX]; /* why the agent itself ended it; "": it did not */
-    bool oom_killed;              /* a process of it was killed for using more memory than its limit */
-    struct cgroup_usage used;     /* at the last look */
+    char killed[LAUNCH_TEXT_MAX]; /* why the agent killed the instance; "": it did not */
+    bool oom_killed;              /* the kernel killed one of its processes at the memory limit */
+    struct cgroup_usage used;     /* at the last poll */
     int64_t used_ns;
-    bool counted;          /* what it sends and receives is */
-    struct net_counts net; /* at the last look; when it is over, in all */
+    bool counted;          /* its network traffic is counted */
+    struct net_counts net; /* at the last poll; totals after the end */
     int64_t net_ns;
-    bool disk_unknown;           /* the last time it could not be counted */
-    bool disk_due;               /* it is to be counted, at the last look */
-    int64_t disk_bytes, disk_ns; /* at the last count; 0: there was none */
-    int64_t guest_bytes;         /* of a virtual machine: the memory that it began with, qemu's included; 0: none */
-    int watched;                 /* by inotify; -1: not */
-    bool alone;                  /* nothing else of its owner was here when it was launched */
-    unsigned tries;              /* to clear it away */
-    /* Of another try to change it; NULL: none was needed. Not `timer`, by which it may be killed meanwhile. */
+    bool disk_unknown;           /* the last disk count failed */
+    bool disk_due;               /* a disk count was due at the last poll */
+    int64_t disk_bytes, disk_ns; /* result and time of the last count; 0: never counted */
+    int64_t guest_bytes;         /* virtual machine: memory at its start, including qemu; 0: none */
+    int watched;                 /* inotify watch; -1: none */
+    bool alone;                  /* no other instance of its owner was here at its launch */
+    unsigned tries;              /* failed attempts to clean up */
+    /* Timer of the next attempt to apply a changed configuration; NULL: none was needed. Separate from `timer`, because
+     * a stop may use that one meanwhile. */
     struct loop_source *rechange;
     unsigned change_tries;
-    /* What a thread brought back. */
+    /* Results of the last worker job. */
     int rc;
     struct berth_err err;
     int exit;
@@ -120,8 +122,8 @@ struct agent {
     FILE *ready;
     struct identity identity;
     struct loop *loop;
-    struct worker *launchers[LAUNCHERS]; /* NULL: not needed yet */
-    unsigned launcher;                   /* whose turn it is */
+    struct worker *launchers[LAUNCHERS]; /* NULL: not started yet */
+    unsigned launcher;                   /* index of the next launcher (round robin) */
     struct worker *cleaner, *puller;
     struct place *place;
     struct cgroups *cgroups;
@@ -130,116 +132,125 @@ struct agent {
     struct disks *disks;
     struct users *users;
     struct gpus *gpus;
-    pthread_mutex_t mps_lock; /* of the folders and groups of MPS */
+    pthread_mutex_t mps_lock; /* protects directories and cgroups of MPS */
     struct node *node;
     struct link *link;
     struct look *look;
     struct errands *errands;
     struct optasks *optasks;
-    struct dying *dying; /* programs beside instances that were killed */
+    struct dying *dying; /* killed helper programs (exec, probes) that have not been reaped */
     struct claims *claims;
     struct loop_source *tick, *renew;
-    int64_t tick_ns;            /* what the first is set to, by the loop's clock */
-    uint64_t configs;           /* that have come */
-    bool told;                  /* that it is ready */
-    const char *oci;            /* the runtime of containers; NULL: none */
-    bool hide_processes;        /* processes see those of their own user only */
-    bool pid_namespaces;        /* processes share one with those of their job only */
-    bool user_namespaces;       /* containers may have them */
-    pthread_mutex_t plain_lock; /* of what follows */
-    struct berth_err plain_why; /* the last word on why a container had none */
+    int64_t tick_ns;            /* deadline of `tick` on the loop's clock */
+    uint64_t configs;           /* number of configurations received */
+    bool told;                  /* readiness was announced */
+    const char *oci;            /* path of the OCI runtime; NULL: none */
+    bool hide_processes;        /* processes see only processes of their own user */
+    bool pid_namespaces;        /* each job has its own PID namespace on this node */
+    bool user_namespaces;       /* containers can have user namespaces */
+    pthread_mutex_t plain_lock; /* protects plain_why */
+    struct berth_err plain_why; /* last logged reason for a container without user namespace */
     char *shim;
-    char *new_key, *new_pem;  /* of a certificate that is being renewed; with the certificate, while that is tried */
-    struct berth_err failure; /* why it cannot go on; code 0: it can */
+    char *new_key, *new_pem;  /* key and certificate of a renewal in progress */
+    struct berth_err failure; /* why the agent must exit; code 0: it need not */
     bool superseded, trimming;
-    bool unguarded;         /* it was said that ports cannot be guarded here */
-    VEC(struct run *) runs; /* in order of ids */
+    bool unguarded;         /* it was logged that ports cannot be guarded here */
+    VEC(struct run *) runs; /* sorted by id */
 };
 
 int64_t agent_clock_ns(void);    /* since 1970 */
-int64_t agent_boottime_ns(void); /* goes on while the machine sleeps */
+int64_t agent_boottime_ns(void); /* includes time in which the machine was suspended */
 #define NOTE(a, level, event, ...) log_write((a)->log, agent_clock_ns(), level, event, ##__VA_ARGS__)
 
-/* instance.c: the machine as node/ wants it. */
+/* instance.c: implements the machine interface of node/node.h. */
 extern const struct node_machine agent_machine;
 struct run *run_find(const struct agent *a, uint64_t id);
 struct run *run_add(struct agent *a, uint64_t id, const json_t *config);
 void run_free(struct run *r);
-/* Its shim has ended: clears away what is left of it, for as long as it takes, and then tells how it went. */
+/* Called after the shim has exited: cleans up the instance, retrying as long as needed, then reports its outcome. */
 void run_reap(struct run *r);
-/* Its shim was on its way when this agent began: waits for it, on a launcher's thread, then all is as after a start. */
+/* Called for an instance whose shim was still starting when this agent started: waits for the shim on a launcher's
+ * thread, then continues as after a launch. */
 void run_await(struct run *r);
-/* Its shim is known: watches it. */
+/* Watches the shim, whose pidfd is known, for its exit. */
 void run_watch(struct run *r);
-/* Health checks and usage from here on. */
+/* Starts probes and usage polling. */
 void run_well(struct run *r);
-const char *run_owner(const struct run *r); /* whom it belongs to */
+const char *run_owner(const struct run *r); /* owner of the instance; "berth" if none is configured */
 uint16_t run_port(const struct run *r, const char *endpoint);
-/* Its one timer: what is to be done next. */
+/* Sets the instance's timer, replacing a pending one. */
 void run_timer(struct run *r, loop_call *call, int64_t after_ns);
-#define RUN_AGAIN_NS (SECOND_NS / 4) /* what could not be done is tried again */
+#define RUN_AGAIN_NS (SECOND_NS / 4) /* delay before a failed step is retried */
 
-/* stop.c: one that lives and is to end, as gently as stop_now, its configuration and what was sent before allow. */
+/* stop.c: stops a running instance, as gracefully as stop_now, its configuration and the signals already sent allow. */
 void run_stop(struct run *r);
-/* By force, all of it; where a thread has it, that must ask again. */
+/* Kills all processes of the instance with SIGKILL. Does nothing while the instance is `busy`; the caller then calls it
+ * again. */
 void run_kill(struct run *r);
-/* "TERM" is 15; -1: there is none of that name. */
+/* Returns the number of a signal name without "SIG": "TERM" is 15. -1: unknown name. */
 int signal_number(const char *name);
 
-/* compose.c: on a launcher's thread. Everything from configuration to exec; 0, or what went wrong in r->err. */
+/* compose.c, on a launcher's thread: executes every step from the configuration to exec. Returns 0, or a negative errno
+ * with the text in r->err. */
 int compose_launch(struct run *r);
-/* On the cleaner's thread: other limits, settings and files for what lives. */
+/* On the cleaner's thread: applies changed limits, settings and files to a running instance. */
 int compose_change(struct run *r);
-/* On the cleaner's thread: nothing of it is left but its folder. -EBUSY: not yet. */
+/* On the cleaner's thread: removes everything of the instance except its directory. -EBUSY: not possible yet. */
 int compose_clear(struct run *r);
-/* What its owner has left where all may write; where nothing of that owner is here any more. */
+/* Removes files that the owner left in world-writable directories. For the last instance of an owner on this node. */
 void compose_leftovers(struct run *r);
-/* Whether containers can have user namespaces here; says why not. At the start. */
+/* Called once at startup: checks whether PID namespaces and user namespaces are available, and logs why not. */
 void compose_check(struct agent *a);
 const char *run_secret(void *ctx, const char *secret, const char *key);
 
-/* power.c: asks a virtual machine to power down, once; where qemu has no ear for that, it is told to end. */
+/* power.c: sends an ACPI power-down to a virtual machine once; if qemu does not accept the command, sends SIGTERM to
+ * qemu. */
 void run_power_down(struct run *r);
 
-/* adopt.c: what an earlier agent has left; before node_begin. */
+/* adopt.c: takes over the instances of an earlier agent; called before node_begin. */
 int adopt_all(struct agent *a, struct berth_err *err);
 
-/* limits.c: on the thread that has the run. Makes its control group; what is not enforced is in r->unenforced. */
+/* limits.c, on the thread that owns the instance: creates its cgroup; limits that cannot be enforced are listed in
+ * r->unenforced. */
 int limits_begin(struct run *r);
 int limits_change(struct run *r);
-/* Of one that an earlier agent has started: all are put once more, so that it is known again which of them are not enforced. */
+/* For an instance that an earlier agent started: applies all limits again, which also shows which of them are not
+ * enforced. */
 void limits_adopt(struct run *r);
-/* Before its control group is removed. */
+/* Called before the cgroup is removed. */
 void limits_end(struct run *r);
-/* Tells what it uses, and acts where that is too much. */
+/* Reports the usage of the instance and acts on exceeded limits. */
 void limits_look(struct run *r, int64_t now_ns);
-/* Tells what of its limits is not enforced, and what it uses above them. */
+/* Reports the limits that are not enforced and those that are exceeded. */
 void limits_trouble(struct run *r);
-/* It takes what was promised to others, or has had its part: ended, at once or as it is used to, and this is why. */
+/* Stops an instance that exceeds a limit or has used up its traffic. `text` becomes the reason; `now` skips the
+ * graceful stop. */
 void limits_stop(struct run *r, const char *text, bool now);
-/* Counts files, on a thread of its own. */
+/* Counts the bytes of instances' files on its own thread. */
 struct disks *disks_new(struct agent *a);
 void disks_free(struct disks *d); /* NULL is fine */
 
-/* usage_poll.c: usage and progress, now and then. */
+/* usage_poll.c: polls usage and watches progress. */
 int look_new(struct agent *a, struct look **ret, struct berth_err *err);
 void look_free(struct look *l);
-/* Looks at the machine as a whole now, not when it is due. */
+/* Probes the whole machine now, before the regular time. */
 void look_probe(struct look *l);
 void look_begin(struct run *r);
 void look_end(struct run *r);
 
-/* instance_exec.c: programs beside instances. The code of one that has ended, or 128 + its signal; -1: it has not. */
+/* instance_exec.c: helper programs of instances (exec, probes). Returns the exit code, or 128 + the signal; -1: still
+ * running. */
 int beside_exit(int pidfd);
-/* Closes its descriptors, which nobody may watch any more, and kills it; that it may be long in dying holds nobody up. */
+/* Closes the descriptors, which no event source may use any more, and kills the program; does not wait for it to
+ * die. */
 void beside_kill(struct agent *a, struct beside *b);
-/* Waits for none of them any more. */
+/* Stops waiting for killed programs. */
 void beside_end(struct agent *a);
 
-/* image_trim.c: removes images beyond the bound, soon. */
+/* image_trim.c: removes unused images above the size limit, on the puller's thread. */
 void trim_images(struct agent *a);
 
-/* session.c: for people. */
+/* session.c: logs, exec and signals for users. */
 struct errands *errands_new(struct agent *a);
 void errands_free(struct errands *e);
 void errands_line(struct errands *e, const json_t *line);

@@ -1,4 +1,4 @@
-/* main.c - berth-agent: reads the command line, joins or runs. */
+/* main.c - berth-agent: parses the command line; joins a cluster or runs the agent. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -22,7 +22,7 @@
 
 enum { EXIT_USAGE = 2, EXIT_SUPERSEDED = 3 };
 
-/* Instances are several descriptors each. */
+/* Raises the soft limit of open files to the hard limit: each instance needs several descriptors. */
 static void descriptors_raise(void)
 {
     struct rlimit limit;
@@ -51,13 +51,13 @@ static int join(const struct agent_options *options, struct berth_err *err)
                                         .disk = options->state,
                                         .reserve = options->reserve,
                                         .bandwidth_bytes = options->bandwidth_bytes};
-    (void)mkdir(options->state, 0700); /* its disk is what is offered; that it cannot be made is told below */
+    (void)mkdir(options->state, 0700); /* its file system is probed as the node's disk; a failure is reported below */
     CLEANUP(json) json_t *probed = NULL;
     CLEANUP(mem) char *node = NULL;
     int rc = probe_machine(&config, &probed, err);
     if (rc == 0)
         gpus_add(options->nvml, probed);
-    if (rc == 0 && options->address) { /* said, so that it replaces the address of an earlier join */
+    if (rc == 0 && options->address) { /* marked as given, so that it replaces the address of an earlier join */
         (void)json_object_set_new(probed, "address", json_string(options->address));
         (void)json_object_set_new(probed, "address_given", json_true());
     }
@@ -70,7 +70,8 @@ static int join(const struct agent_options *options, struct berth_err *err)
     return rc;
 }
 
-/* berth-agent hugepages SIZE COUNT: for operations on a node, which are scripts. Prints how many there are then. */
+/* berth-agent hugepages SIZE COUNT: sets the number of huge pages; used by the scripts of OpTasks. Prints the resulting
+ * number. */
 static int hugepages_verb(int argc, char **argv)
 {
     struct berth_err err = {0};

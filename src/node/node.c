@@ -20,9 +20,9 @@ static bool text_same(const char *a, const char *b)
     return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------------------ */
+/* ---- list of instances ------------------------------------------------------------------------------------------ */
 
-/* The place of this id, or where it belongs. */
+/* Returns the index of this id, or the index to insert it at. */
 static size_t place_of(const struct node *n, uint64_t id)
 {
     return vec_place(&n->held, id, id);
@@ -83,7 +83,7 @@ void held_changed(struct node *n, struct held *h)
     report_within(n, 0);
 }
 
-/* ---- stopping ------------------------------------------------------------------------------------------------------ */
+/* ---- stopping --------------------------------------------------------------------------------------------------- */
 
 static void held_stop(struct node *n, struct held *h, bool now)
 {
@@ -101,7 +101,8 @@ static void held_stop(struct node *n, struct held *h, bool now)
         node_over(n, h->id, &(struct node_outcome){NODE_STOPPED, -1, NULL});
 }
 
-/* The daemon has been silent for so long that it may give this one away. */
+/* Tells whether the daemon was silent for the instance's fence time, after which it may place a replacement
+ * elsewhere. */
 static bool fence_due(const struct node *n, const struct held *h)
 {
     return h->fence_ns && held_lives(h) && n->env.steady_ns(n->env.ctx) - n->heard_ns >= h->fence_ns;
@@ -119,7 +120,8 @@ bool held_settle(struct node *n, struct held *h)
             held_stop(n, h, false);
         return false;
     }
-    /* Nothing starts twice while it is listed; when it is not, it never will be again. */
+    /* A listed instance stays recorded, so that it cannot start twice; an instance that was removed from the list is
+     * never listed again. */
     bool listed = h->listed && !PLANTED(NODE_FORGETS_EARLY);
     if (!n->configured || listed || (h->changed > h->said && !h->unknown) || PLANTED(NODE_NEVER_FORGETS))
         return false;
@@ -134,7 +136,7 @@ void node_settle(struct node *n)
         i += held_settle(n, n->held.at[i]) ? 0 : 1;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- lifetime --------------------------------------------------------------------------------------------------- */
 
 int node_new(const struct node_env *env, const struct node_machine *machine, void *machine_ctx,
              const struct node_options *options, struct node **ret, struct berth_err *err)
@@ -178,8 +180,8 @@ static void set_ports(struct held *h, const struct node_port *ports, size_t len)
     }
 }
 
-/* Is an instance with this configuration ready as soon as it runs? Not if a health check decides, or a port that has to
- * accept connections first. */
+/* Tells whether an instance with this configuration is ready as soon as it runs: it has no health check and no awaited
+ * port. */
 static bool ready_at_start(const json_t *config)
 {
     const json_t *port;
@@ -209,7 +211,7 @@ void node_found(struct node *n, uint64_t id, const json_t *config, const struct 
         return;
     struct held *h = held_add(n, id, NODE_RUNNING);
     held_config(h, config);
-    h->ready = !json_object_get(config, "health"); /* an awaited port may have accepted long ago */
+    h->ready = !json_object_get(config, "health"); /* an awaited port may have accepted connections long ago */
     set_start(h, start);
     h->changed = ++n->changes;
 }
@@ -228,7 +230,7 @@ static void set_outcome(struct held *h, const struct node_outcome *outcome)
 {
     h->state = NODE_OVER;
     h->ready = false;
-    h->end = h->asked ? NODE_STOPPED : outcome->end; /* whatever it made of being told to */
+    h->end = h->asked ? NODE_STOPPED : outcome->end; /* regardless of how it reacted to the stop */
     h->exit = outcome->exit;
     h->oom_killed = outcome->oom_killed;
     if (outcome->text)
@@ -250,13 +252,13 @@ void node_found_over(struct node *n, uint64_t id, const struct node_outcome *out
 void node_begin(struct node *n)
 {
     n->begun = true;
-    if (n->heard_ns == 0) /* nothing is known of before: fences count from here */
+    if (n->heard_ns == 0) /* no earlier contact is recorded: fence times count from now */
         n->heard_ns = n->env.steady_ns(n->env.ctx);
     report_within(n, 0);
     node_tick(n);
 }
 
-/* ---- what happens -------------------------------------------------------------------------------------------------- */
+/* ---- events ----------------------------------------------------------------------------------------------------- */
 
 void node_started(struct node *n, uint64_t id, const struct node_start *start)
 {
@@ -357,7 +359,8 @@ void node_foreign_port(struct node *n, uint64_t id, uint16_t port)
     report_tick(n);
 }
 
-/* Use is measured all the time, what there is seldom: what is known of it is not lost to a newer word without it. */
+/* The inventory ("probed") is sent seldom, usage often: a newer object without inventory must not drop an unsent
+ * one. */
 void self_keep(struct node *n, json_t *older)
 {
     json_t *probed = json_object_get(older, "probed");
@@ -375,7 +378,7 @@ void node_self(struct node *n, json_t *self)
     self_keep(n, older);
 }
 
-/* When the next fence is due, if nothing is heard until then. */
+/* Returns when the next fence time ends without further contact; INT64_MAX: never. */
 static int64_t next_fence_ns(const struct node *n)
 {
     int64_t next = INT64_MAX;
@@ -398,7 +401,7 @@ void node_tick(struct node *n)
         n->env.wake_at(n->env.ctx, fence_ns);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------------------------------- */
 
 static void see(const struct held *h, struct node_seen *ret)
 {

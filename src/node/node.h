@@ -1,9 +1,10 @@
-/* node.h - the agent's logic as a library: what shall run here, what does, and what to say of it.
+/* node.h - the agent's logic as a library: assigned instances, actual instances, and reports to the daemon.
  *
- * Everything it touches is the caller's (struct node_env, struct node_machine), so the same code serves berth-agent, tests
- * and the simulator. One thread calls it. It starts what the configuration lists and nothing else; never starts anything
- * twice; stops what is not listed any more; stops what must be fenced when the daemon has been silent too long; reports
- * what changed until the daemon has acknowledged it. No processes, cgroups or files here: machine/. No sockets: agent/.
+ * All side effects go through the caller (struct node_env, struct node_machine), so berth-agent, tests and the
+ * simulator run the same code. Not thread-safe: one thread calls it. It starts only instances that the configuration
+ * lists; never starts an instance twice; stops instances that are not listed any more; kills instances whose fence time
+ * has passed without contact with the daemon; repeats a report until the daemon has acknowledged it. Processes, cgroups
+ * and files are in src/machine, sockets in src/agent.
  */
 #pragma once
 
@@ -17,34 +18,36 @@
 
 struct node;
 
-/* What is asked of the machine. Nothing here may call back into the node before it returns, but for `start`. */
+/* Operations that the machine provides. Only `start` may call back into the node before it returns. */
 struct node_machine {
-    /* Starts an instance that was never started here; `config` is its object of node_config (docs/node-config.md), and
-     * need not live on. That it is being started is remembered durably before any process of it runs. Answers by
-     * node_started or node_over, now or later. */
+    /* Starts an instance that was never started here. `config` is its object of node_config (docs/node-config.md),
+     * valid only during the call. The start is recorded durably before any process of the instance runs. The result
+     * comes by node_started or node_over, during the call or later. */
     void (*start)(void *ctx, uint64_t id, const json_t *config);
-    /* Its object has changed while it lives: limits, settings, files. */
+    /* Applies a changed configuration (limits, settings, files) to a running instance. */
     void (*change)(void *ctx, uint64_t id, const json_t *config);
-    /* Ends it and all it has brought forth: politely (its signal, its grace, then by force), or with `now` by force at
-     * once. Answers by node_over. Asking again is harmless, and `now` overtakes a polite one. */
+    /* Stops an instance with all its processes: gracefully (stop signal, grace time, SIGKILL) or, with `now`, by
+     * SIGKILL at once. The result comes by node_over. Repeated calls are harmless; `now` overrides a graceful stop. */
     void (*stop)(void *ctx, uint64_t id, bool now);
-    /* It is over and the daemon knows: nothing of it stays but logs and persistent volumes. */
+    /* Removes everything of an ended instance except logs and persistent volumes; the daemon has received its
+     * outcome. */
     void (*forget)(void *ctx, uint64_t id);
 };
 
 struct node_env {
     void *ctx;
-    int64_t (*steady_ns)(void *ctx); /* goes on while the machine sleeps, never back (CLOCK_BOOTTIME) */
-    /* Sends a report; the text is the callee's (free). Answered once by node_reported, whatever happens; one is under
-     * way at a time. */
+    int64_t (*steady_ns)(void *ctx); /* CLOCK_BOOTTIME: never goes back, counts suspended time */
+    /* Sends a report; the callee frees `text` with free(). Exactly one call of node_reported follows each report; only
+     * one report is in flight. */
     void (*report)(void *ctx, uint64_t seq, char *text);
-    /* The daemon has taken a report that was sent at this time: fences count from it. To be kept beyond this process. */
+    /* The daemon has accepted the report that was sent at `sent_ns`; fence times count from it. To be stored
+     * durably. */
     void (*heard)(void *ctx, int64_t sent_ns);
-    /* The daemon's configuration is another one than this node has: read it, if that is not being done. */
+    /* The daemon's configuration differs from this node's: fetch it, unless that is in progress. */
     void (*reread)(void *ctx);
-    /* Another agent speaks for this node, with a later epoch. All instances here have been told to stop. */
+    /* Another agent with a later epoch has taken over this node. All instances here are being stopped. */
     void (*superseded)(void *ctx, const char *text);
-    /* node_tick is wanted at this time, or sooner if an earlier wish says so. */
+    /* Requests a call of node_tick at this time. An earlier pending request stays in force. */
     void (*wake_at)(void *ctx, int64_t steady_ns);
     const struct log *log;
     int64_t (*clock_ns)(void *ctx); /* since 1970; for the log only */
@@ -52,16 +55,16 @@ struct node_env {
 
 struct node_options {
     const char *id;
-    uint64_t epoch;       /* above that of every earlier start */
-    int64_t heard_ns;     /* what `heard` kept last, if the machine has not been started anew since; else 0 */
-    int64_t heartbeat_ns; /* 0: a third of the lease as the daemon tells it, 5 s until then */
+    uint64_t epoch;       /* greater than the epoch of every earlier start */
+    int64_t heard_ns;     /* last stored value of `heard`; 0 after a reboot */
+    int64_t heartbeat_ns; /* 0: a third of the daemon's lease; 5 s until it is known */
 };
 
 int node_new(const struct node_env *env, const struct node_machine *machine, void *machine_ctx,
              const struct node_options *options, struct node **ret, struct berth_err *err);
 void node_free(struct node *n); /* NULL is fine; stops nothing */
 
-/* ---- what an earlier agent has left, before node_begin ---- */
+/* ---- instances of an earlier agent, before node_begin ----------------------------------------------------------- */
 
 enum node_end { NODE_ENDED, NODE_FAILED, NODE_STOPPED };
 
@@ -70,70 +73,71 @@ struct node_port {
     uint16_t port;
 };
 
-/* What is told of one that runs, as one: a report may go at once. */
+/* Properties of a started instance, passed together because a report may be sent at once. */
 struct node_start {
     const struct node_port *ports;
     size_t ports_len;
-    const json_t *exclusive; /* what it took of exclusive resources, {resource: name}; NULL: nothing */
+    const json_t *exclusive; /* claimed exclusive resources, {resource: name}; NULL: none */
     const char *unenforced;  /* as in node_trouble */
 };
 
 struct node_outcome {
-    enum node_end end; /* ENDED: by itself and well; STOPPED: because it was told to; FAILED: anything else */
-    int exit;          /* its code, or 128 + its signal; -1: it never ran, or nobody knows */
-    const char *text;  /* one sentence for people; NULL: none */
-    bool oom_killed;   /* a process of it was killed for using more memory than the limit */
+    enum node_end end; /* ENDED: exited with 0; STOPPED: after a stop; FAILED: all other ends */
+    int exit;          /* exit code, or 128 + signal; -1: never ran, or unknown */
+    const char *text;  /* one sentence for users; NULL: none */
+    bool oom_killed;   /* the kernel killed one of its processes at the memory limit */
 };
 
-/* It lives: adopted as it is. `config` is its object as it was started from, or changed to since. */
+/* Adopts a running instance. `config` is the object that was applied last. */
 void node_found(struct node *n, uint64_t id, const json_t *config, const struct node_start *start);
-/* It is being started; answered by node_started or node_over. */
+/* Adopts an instance that is still starting; node_started or node_over follows. */
 void node_found_starting(struct node *n, uint64_t id, const json_t *config);
-/* It is over, how it went was kept. */
+/* Adopts an ended instance with its recorded outcome. */
 void node_found_over(struct node *n, uint64_t id, const struct node_outcome *outcome);
-/* Reports for the first time, then does what it is told. */
+/* Sends the first report; begins to act on configurations after the daemon has accepted it. */
 void node_begin(struct node *n);
 
-/* ---- what happens ---- */
+/* ---- events ----------------------------------------------------------------------------------------------------- */
 
-/* node_config as of this revision of the store; an older one than known is ignored. `hash` is its content's. -EINVAL: it
- * makes no sense, and nothing is done. */
+/* Handles node_config of a store revision; a revision older than the last one is ignored. `hash` is the hash of its
+ * content. -EINVAL: invalid document; nothing is changed. */
 int node_configure(struct node *n, uint64_t revision, const char *hash, const json_t *config, struct berth_err *err);
-/* It runs. An instance without health checks and without awaited ports is ready from here on. */
+/* The instance runs. Without a health check and awaited ports it is ready from now on. */
 void node_started(struct node *n, uint64_t id, const struct node_start *start);
-/* The verdict of the health check, or of the wait for its ports, has changed. `text`: what is wrong; NULL: nothing. */
+/* The result of the health check, or of waiting for ports, has changed. `text`: the failure; NULL: none. */
 void node_health(struct node *n, uint64_t id, bool ready, const char *text);
-/* Nothing of it runs any more. */
+/* No process of the instance runs any more. */
 void node_over(struct node *n, uint64_t id, const struct node_outcome *outcome);
-/* What it uses now; reported when it differs by more than a tenth, and not at once. */
+/* Current usage; included in the next report if it changed by more than a tenth, but does not trigger a report. */
 void node_usage(struct node *n, uint64_t id, const struct berth_amount *usage, size_t usage_len);
-/* What it has used up in all of a resource of which that counts; goes also with the report of its end, if that is yet to be sent. */
+/* Total consumption of a cumulative resource, such as traffic; also included in the final report if that is not sent
+ * yet. */
 void node_spent(struct node *n, uint64_t id, const char *resource, int64_t amount);
-/* How far it says it is, in thousandths (-1: it does not say), and what it is at. */
+/* Progress as the instance reports it: thousandths (-1: none) and a text. */
 void node_progress(struct node *n, uint64_t id, int done_milli, const char *text);
-/* Resources whose limit the kernel does not enforce, and those it uses above their limit all the same. Comma-separated,
- * sorted; "" or NULL: none. */
+/* Resources whose limits the kernel does not enforce, and resources used above their limits. Comma-separated, sorted;
+ * "" or NULL: none. */
 void node_trouble(struct node *n, uint64_t id, const char *unenforced, const char *over);
-/* It tried to bind this port of another app's block, or has bound it. */
+/* The instance tried to bind this port of another app's block, or has bound it. */
 void node_foreign_port(struct node *n, uint64_t id, uint16_t port);
-/* The machine as a whole: an object for "node" of the report, sent with the next heartbeat. Takes the place of
- * one that was not sent yet, but for its `probed` if this one has none. Takes the reference. */
+/* State of the whole machine: an object for "node" of the next report. Replaces an object that was not sent yet; the
+ * member `probed` of that one is kept if the new object has none. Takes the reference. */
 void node_self(struct node *n, json_t *self);
 
-/* The answer to a report. `status` 0: none came. */
+/* Handles the answer to a report. `status` 0: no answer came. */
 void node_reported(struct node *n, uint64_t seq, int status, const json_t *answer);
-/* Time has passed. */
+/* Checks fences and sends a report if one is due. */
 void node_tick(struct node *n);
 
-/* ---- looking ---- */
+/* ---- queries ---------------------------------------------------------------------------------------------------- */
 
 enum node_state { NODE_STARTING, NODE_RUNNING, NODE_STOPPING, NODE_OVER };
 struct node_seen {
     uint64_t id;
     enum node_state state;
     bool ready;
-    const json_t *config; /* NULL: not known */
+    const json_t *config; /* NULL: unknown */
 };
-/* The instance at place i; false past the end. */
+/* Returns the instance at index i; false past the end. */
 bool node_at(const struct node *n, size_t i, struct node_seen *ret);
 bool node_find(const struct node *n, uint64_t id, struct node_seen *ret);

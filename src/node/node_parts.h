@@ -1,4 +1,4 @@
-/* node_parts.h - the inside of a node, shared by its files: node.c (what is held), wish.c (what shall be), report.c. */
+/* node_parts.h - internals of the node logic: node.c (instances), wish.c (desired state), report.c. */
 #pragma once
 
 #include "base/mem.h"
@@ -15,32 +15,32 @@ struct held_port {
 
 struct held_use {
     char *resource;
-    int64_t now, sent, said; /* measured; in the report under way; as the daemon knows it. -1: not */
-    bool spent;              /* used up in all: also told when it is over */
+    int64_t now, sent, said; /* measured; in the report in flight; acknowledged by the daemon. -1: none */
+    bool spent;              /* cumulative: also reported after the end */
 };
 
-/* An instance that is here, or was and the daemon has yet to know. */
+/* An instance on this node, or an ended one whose outcome the daemon has not acknowledged. */
 struct held {
     uint64_t id;
     enum node_state state;
     bool ready;
-    bool listed;  /* by the present configuration */
-    bool wanted;  /* listed, and to run */
-    bool unknown; /* the daemon says that it is not to be here */
-    bool asked;   /* it was told to stop */
-    bool forced;  /* and by force */
+    bool listed;  /* contained in the current configuration */
+    bool wanted;  /* listed with state "run" */
+    bool unknown; /* the daemon answered that it does not know this instance */
+    bool asked;   /* a stop was requested */
+    bool forced;  /* with SIGKILL */
     json_t *config;
-    int64_t fence_ns; /* 0: goes on whatever happens */
+    int64_t fence_ns; /* 0: never fenced */
     VEC(struct held_port) ports;
     VEC(struct held_use) use;
-    int progress;          /* thousandths; -1: it does not say */
+    int progress;          /* thousandths; -1: not reported */
     uint16_t foreign_port; /* 0: none */
     char *note, *unenforced, *over, *error;
     json_t *exclusive; /* {resource: name}; NULL: none */
     enum node_end end;
     int exit;
     bool oom_killed;
-    /* Counts of node->changes: the last change, the one in the report under way, the one the daemon has taken. */
+    /* Values of node->changes: at the last change, in the report in flight, acknowledged by the daemon. */
     uint64_t changed, sent, said;
 };
 
@@ -50,40 +50,41 @@ struct node {
     void *machine_ctx;
     char *id;
     uint64_t epoch, seq;
-    bool begun;    /* has reported, or tried to */
-    bool accepted; /* the daemon has taken a report of this epoch: it may act */
+    bool begun;    /* node_begin was called */
+    bool accepted; /* the daemon has accepted a report of this epoch: configurations may be applied */
     bool superseded;
-    VEC(struct held *) held; /* in order of ids */
+    VEC(struct held *) held; /* sorted by id */
     uint64_t changes;
 
-    /* What shall be. */
+    /* Desired state. */
     bool configured;
     uint64_t revision;
     char *hash;
-    json_t *pending; /* came before the first report was taken */
+    json_t *pending; /* configuration received before the first report was accepted */
 
-    /* The conversation. */
-    json_t *self;      /* to be said with the next report; NULL: nothing */
-    json_t *self_sent; /* in the report under way */
-    int64_t heard_ns;  /* when the last report that was taken was sent; 0: never */
-    int64_t sent_ns;   /* when the one under way was sent */
-    int64_t next_ns;   /* of the next report, at the latest */
+    /* Reports. */
+    json_t *self;      /* "node" of the next report; NULL: none */
+    json_t *self_sent; /* "node" of the report in flight */
+    int64_t heard_ns;  /* send time of the last accepted report; 0: none */
+    int64_t sent_ns;   /* send time of the report in flight */
+    int64_t next_ns;   /* latest time of the next report */
     int64_t heartbeat_ns;
     bool heartbeat_given;
     bool sending;
-    unsigned failures; /* in a row */
+    unsigned failures; /* consecutive failed reports */
 };
 
 /* node.c */
 struct held *held_find(const struct node *n, uint64_t id);
 struct held *held_add(struct node *n, uint64_t id, enum node_state state);
 void held_config(struct held *h, const json_t *config);
-/* Something the daemon should hear of at once. */
+/* Marks the instance as changed and schedules a report at once. */
 void held_changed(struct node *n, struct held *h);
-/* Stops what shall not run; true: it is over and forgotten, and gone from the list. */
+/* Stops the instance if it must not run; forgets it if it has ended and the daemon knows. True: it was removed from the
+ * list. */
 bool held_settle(struct node *n, struct held *h);
 void node_settle(struct node *n);
-/* Something older that it had to say of itself, and that nobody has heard. Takes the reference. */
+/* Merges an older "node" object that the daemon has not received into the next report. Takes the reference. */
 void self_keep(struct node *n, json_t *older);
 static inline bool held_lives(const struct held *h)
 {
@@ -94,7 +95,7 @@ static inline bool held_lives(const struct held *h)
 void wish_apply(struct node *n, const json_t *config);
 
 /* report.c */
-/* Sends one if it is time; else asks to be woken. */
+/* Sends a report if one is due; otherwise requests a wakeup. */
 void report_tick(struct node *n);
-/* One is wanted within this time. */
+/* Schedules the next report within this time. */
 void report_within(struct node *n, int64_t ns);

@@ -1,4 +1,4 @@
-/* node_test.c - the agent's logic against a machine and a daemon that only write down what they were asked. */
+/* node_test.c - the agent's logic with a fake machine and a fake daemon that record the calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,14 +19,14 @@ struct kit {
     struct node *node;
     int64_t now_ns, wake_ns, heard_ns;
     struct str done; /* "start 1, stop 2 now, ..." */
-    uint64_t seq;    /* of the report under way; 0: none */
+    uint64_t seq;    /* sequence number of the report in flight; 0: none */
     json_t *report;
     unsigned reports, rereads;
     bool superseded;
     struct log log;
 };
 
-/* ---- the machine --------------------------------------------------------------------------------------------------- */
+/* ---- fake machine ----------------------------------------------------------------------------------------------- */
 
 static void did(struct kit *k, const char *what, uint64_t id, const char *how)
 {
@@ -57,7 +57,7 @@ static void forget(void *ctx, uint64_t id)
 
 static const struct node_machine machine = {start, change, stop, forget};
 
-/* ---- the world ----------------------------------------------------------------------------------------------------- */
+/* ---- fake environment ------------------------------------------------------------------------------------------- */
 
 static int64_t steady(void *ctx)
 {
@@ -67,7 +67,7 @@ static int64_t steady(void *ctx)
 static void report(void *ctx, uint64_t seq, char *text)
 {
     struct kit *k = ctx;
-    assert_int_equal(k->seq, 0); /* one at a time */
+    assert_int_equal(k->seq, 0); /* only one report is in flight */
     json_decref(k->report);
     k->report = json_loads(text, 0, NULL);
     assert_non_null(k->report);
@@ -128,7 +128,7 @@ static void answer(struct kit *k, int status, const char *text)
     json_decref(doc);
 }
 
-/* As often as there is something to say, and up to date at the end. */
+/* Accepts reports until none is pending. */
 static void answer_all(struct kit *k)
 {
     for (int i = 0; k->seq && i < 20; i++)
@@ -161,7 +161,7 @@ static void expect(struct kit *k, const char *done)
     str_clear(&k->done);
 }
 
-/* What the last report says of an instance, "running ready", and what is not enforced; "": nothing. */
+/* Returns what the last report says of an instance, like "running ready" with its unenforced limits; "": nothing. */
 static const char *said(struct kit *k, uint64_t id, char buf[static 128])
 {
     const json_t *items = json_object_get(k->report, "instances");
@@ -188,7 +188,7 @@ static const char *said(struct kit *k, uint64_t id, char buf[static 128])
 
 static const struct node_outcome ended = {NODE_ENDED, 0, NULL}, failed = {NODE_FAILED, 3, "exit code 3"};
 
-/* ---- tests --------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------ */
 
 static void a_life(void **state)
 {
@@ -205,13 +205,14 @@ static void a_life(void **state)
     assert_string_equal(said(&k, 1, buf), "starting");
     answer_all(&k);
     node_started(k.node, 1, &(struct node_start){&port, 1, .unenforced = "io"});
-    assert_string_equal(said(&k, 1, buf), "running ready without io"); /* in the first report that says that it runs */
+    /* part of the first report with the state running */
+    assert_string_equal(said(&k, 1, buf), "running ready without io");
     answer_all(&k);
-    configure(&k, 2, RUN(1)); /* the same again */
+    configure(&k, 2, RUN(1)); /* unchanged value */
     expect(&k, "");
     node_over(k.node, 1, &ended);
     assert_string_equal(said(&k, 1, buf), "ended without io");
-    configure(&k, 3, ""); /* it is not listed any more, but has the daemon heard? */
+    configure(&k, 3, ""); /* not listed any more, but the daemon has not acknowledged the end */
     expect(&k, "");
     answer_all(&k);
     expect(&k, "forget 1");
@@ -253,9 +254,9 @@ static void nothing_starts_twice(void **state)
     expect(&k, "");
     node_over(k.node, 2, &failed);
     answer_all(&k);
-    configure(&k, 3, RUN(1) "," RUN(2) "," RUN(3)); /* the daemon has yet to act on what it heard */
+    configure(&k, 3, RUN(1) "," RUN(2) "," RUN(3)); /* the daemon has not handled the report yet */
     expect(&k, "start 3");
-    configure(&k, 2, RUN(4)); /* overtaken */
+    configure(&k, 2, RUN(4)); /* an older revision */
     expect(&k, "");
     kit_free(&k);
 }
@@ -274,17 +275,17 @@ static void what_is_not_listed_is_stopped(void **state)
     node_started(k.node, 2, &(struct node_start){0});
     answer_all(&k);
     expect(&k, "start 1, start 2, start 3");
-    configure(&k, 2, STOP(1) "," RUN(3) "," STOP(9)); /* 3 still starts; 9 never was */
+    configure(&k, 2, STOP(1) "," RUN(3) "," STOP(9)); /* 3 is still starting; 9 never ran here */
     expect(&k, "stop 1, stop 2");
     answer_all(&k);
     assert_string_equal(said(&k, 9, buf), "stopped");
     node_over(k.node, 1, &ended);
-    assert_string_equal(said(&k, 1, buf), "stopped"); /* because it was told to, whatever it made of that */
+    assert_string_equal(said(&k, 1, buf), "stopped"); /* stopped on request, whatever its exit code */
     answer_all(&k);
     node_over(k.node, 2, &failed);
     answer_all(&k);
     expect(&k, "forget 2");
-    configure(&k, 3, RUN(1)); /* a lie: it was here */
+    configure(&k, 3, RUN(1)); /* wrong on purpose: it was here */
     expect(&k, "stop 3, forget 9");
     kit_free(&k);
 }
@@ -307,7 +308,7 @@ static void unknown_instances_are_stopped(void **state)
     kit_free(&k);
 }
 
-/* What an earlier agent was starting is not started again, and is told of like any other. */
+/* An instance that an earlier agent was starting is not started again and is reported like any other. */
 static void finds_one_that_is_being_started(void **state)
 {
     struct kit k = {0};
@@ -355,11 +356,11 @@ static void fences(void **state)
     expect(&k, "");
     assert_int_equal(k.heard_ns, heard_ns);
     pass(&k, SECOND);
-    expect(&k, "stop 1 now"); /* 2 goes on: a service that was replaced elsewhere may run twice */
+    expect(&k, "stop 1 now"); /* 2 has no fence: a service that was replaced elsewhere may run twice */
     kit_free(&k);
 }
 
-/* The heartbeat would be 10 s: too late for one that must not go on for longer than 6 s without a word. */
+/* The heartbeat of 10 s would be too long for an instance with a fence time of 6 s. */
 static void a_short_fence_makes_the_heart_beat_faster(void **state)
 {
     struct kit k = {0};
@@ -411,7 +412,7 @@ static void a_later_agent_wins(void **state)
     configure(&k, 2, RUN(2));
     pass(&k, 60 * SECOND);
     expect(&k, "");
-    assert_int_equal(k.seq, 0); /* and says nothing more */
+    assert_int_equal(k.seq, 0); /* no more reports */
     kit_free(&k);
 }
 
@@ -427,17 +428,17 @@ static void reports_are_repeated_until_taken(void **state)
     assert_string_equal(said(&k, 1, buf), "starting");
     answer(&k, 503, "{}");
     node_started(k.node, 1, &(struct node_start){0});
-    assert_int_equal(k.seq, 0); /* in its own time */
+    assert_int_equal(k.seq, 0); /* after the retry delay */
     pass(&k, SECOND);
     assert_string_equal(said(&k, 1, buf), "running ready");
-    node_over(k.node, 1, &failed); /* while that is under way */
+    node_over(k.node, 1, &failed); /* while a report is in flight */
     answer(&k, 200, "{\"config\": \"h\", \"unknown\": []}");
     assert_string_equal(said(&k, 1, buf), "failed");
     answer_all(&k);
     unsigned reports = k.reports;
     pass(&k, 9 * SECOND);
     assert_int_equal(k.reports, reports);
-    pass(&k, 2 * SECOND); /* the heartbeat: a third of 30 s, and nothing new in it */
+    pass(&k, 2 * SECOND); /* heartbeat: a third of 30 s, without changes */
     assert_int_equal(k.reports, reports + 1);
     assert_string_equal(said(&k, 1, buf), "");
     kit_free(&k);
@@ -499,7 +500,7 @@ static void noise_is_not_reported(void **state)
     node_started(k.node, 1, &(struct node_start){0});
     answer_all(&k);
     node_usage(k.node, 1, &use, 1);
-    assert_int_equal(k.seq, 0); /* not at once */
+    assert_int_equal(k.seq, 0); /* does not trigger a report */
     pass(&k, 11 * SECOND);
     assert_string_equal(said(&k, 1, buf), "running ready");
     answer_all(&k);
@@ -527,13 +528,13 @@ static void self_say(struct kit *k, int probed, int use)
     json_decref(self);
 }
 
-/* What there is is looked at seldom, what is used often. */
+/* The inventory is probed seldom, usage often. */
 static void what_was_probed_is_said_until_it_is_taken(void **state)
 {
     static const struct {
         const char *label;
         struct {
-            int probed, use; /* 0: nothing of it */
+            int probed, use; /* 0: absent */
         } before[2], sent, during, after;
         int status;
     } rows[] = {
@@ -585,7 +586,7 @@ static void what_was_used_up_is_told_at_the_end(void **state)
     node_usage(k.node, 1, &use, 1);
     node_spent(k.node, 1, "traffic", 5000000);
     node_spent(k.node, 1, "traffic", 7000000);
-    node_spent(k.node, 2, "traffic", 7000000); /* of nobody */
+    node_spent(k.node, 2, "traffic", 7000000); /* unknown instance */
     node_over(k.node, 1, &(struct node_outcome){NODE_ENDED, 0, NULL});
     const json_t *item = json_array_get(json_object_get(k.report, "instances"), 0),
                  *told = json_object_get(item, "usage");

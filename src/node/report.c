@@ -1,7 +1,7 @@
-/* report.c - what the daemon is told, and what it answers.
+/* report.c - builds reports to the daemon and handles the answers.
  *
- * One report is under way at a time, so they arrive in order; what changes meanwhile goes with the next. A report that was
- * not answered may have been taken all the same: the next one says the same again, under a new number.
+ * Only one report is in flight, so reports arrive in order; later changes go into the next report. An unanswered report
+ * may have been accepted: the next report repeats its content under a new sequence number.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,9 +25,9 @@ static const char *state_text(const struct held *h)
     }
 }
 
-/* ---- one instance -------------------------------------------------------------------------------------------------- */
+/* ---- one instance ----------------------------------------------------------------------------------------------- */
 
-/* A tenth more or less is the same. */
+/* Tells whether usage changed by more than a tenth since the last acknowledged value. */
 static bool use_differs(const struct held_use *u)
 {
     int64_t apart = u->now > u->said ? u->now - u->said : u->said - u->now;
@@ -104,7 +104,7 @@ static json_t *item_make(struct held *h)
     return item;
 }
 
-/* ---- sending ------------------------------------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
 
 static void send_report(struct node *n, int64_t now_ns)
 {
@@ -129,7 +129,7 @@ static void send_report(struct node *n, int64_t now_ns)
 void report_within(struct node *n, int64_t ns)
 {
     int64_t at_ns = n->env.steady_ns(n->env.ctx) + ns;
-    if (!n->begun || n->superseded || n->failures > 0) /* after a failure in its own time */
+    if (!n->begun || n->superseded || n->failures > 0) /* after a failure the retry delay applies */
         return;
     if (at_ns < n->next_ns)
         n->next_ns = at_ns;
@@ -146,9 +146,9 @@ void report_tick(struct node *n)
         n->env.wake_at(n->env.ctx, n->next_ns);
 }
 
-/* ---- the answer ---------------------------------------------------------------------------------------------------- */
+/* ---- answers ---------------------------------------------------------------------------------------------------- */
 
-/* What it was told is known there; what has changed since goes with the next one. */
+/* Marks the content of the report as acknowledged. */
 static void mark_said(struct node *n)
 {
     for (size_t i = 0; i < n->held.len; i++) {
@@ -190,7 +190,7 @@ static void set_heartbeat(struct node *n, const json_t *answer)
     n->heartbeat_ns = lease_ns / 3 > HEARTBEAT_NS_MIN ? lease_ns / 3 : HEARTBEAT_NS_MIN;
 }
 
-/* Often enough that nothing is fenced while the daemon hears and answers. */
+/* Returns the report interval: short enough that no instance is fenced while the daemon answers. */
 static int64_t beat_ns(const struct node *n)
 {
     int64_t beat = n->heartbeat_ns;
@@ -239,7 +239,7 @@ static bool is_superseded(int status, const json_t *answer)
     return status == 409 && code && strcmp(code, "superseded") == 0 && !PLANTED(NODE_STAYS);
 }
 
-/* Another machine has this node's name: nothing here may run any more. */
+/* Stops everything: another agent has taken over this node. */
 static void give_way(struct node *n, const json_t *answer)
 {
     const char *text = json_string_value(json_object_get(json_object_get(answer, "error"), "message"));
@@ -250,7 +250,7 @@ static void give_way(struct node *n, const json_t *answer)
     n->env.superseded(n->env.ctx, text ? text : "another agent speaks for this node");
 }
 
-/* The daemon would read the same again, and refuse it again. */
+/* Tells whether the daemon could not parse the report: it would refuse the same content again. */
 static bool is_unreadable(int status)
 {
     return status == 400 || status == 413;

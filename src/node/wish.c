@@ -1,11 +1,11 @@
-/* wish.c - node_config against what is held: starts what is new, tells to stop what shall not be, leaves the rest. */
+/* wish.c - applies node_config: starts new instances, stops those that must not run, changes the others. */
 #include <errno.h>
 #include <inttypes.h>
 
 #include "base/plant.h"
 #include "node/node_parts.h"
 
-/* An instance of the list: its number, and whether it is to run. */
+/* Checks the id and the state of one instance of the list. */
 static int item_check(const json_t *item, size_t i, struct berth_err *err)
 {
     const char *state = json_string_value(json_object_get(item, "state"));
@@ -32,7 +32,8 @@ static int config_check(const struct node *n, const json_t *config, struct berth
     return 0;
 }
 
-/* Told to stop what never was here: somebody else's crash came in between. */
+/* Reports an instance as stopped that the daemon wants stopped but that never started here, for example because a crash
+ * intervened. */
 static void never_was(struct node *n, uint64_t id)
 {
     struct held *h = held_add(n, id, NODE_OVER);
@@ -84,7 +85,7 @@ void wish_apply(struct node *n, const json_t *config)
     for (size_t i = 0; i < n->held.len; i++)
         n->held.at[i]->listed = n->held.at[i]->wanted = false;
     n->configured = true;
-    /* What frees room goes first. */
+    /* Stops come first, because they free resources. */
     for (size_t i = 0; i < json_array_size(items); i++) {
         const json_t *item = json_array_get(items, i);
         struct held *h = held_find(n, (uint64_t)json_integer_value(json_object_get(item, "id")));
@@ -110,7 +111,7 @@ int node_configure(struct node *n, uint64_t revision, const char *hash, const js
     n->revision = revision;
     mem_free(n->hash);
     n->hash = mem_strdup(hash ? hash : "");
-    if (!n->accepted) { /* somebody else may speak for this node by now: first it must be heard */
+    if (!n->accepted) { /* another agent may have taken over this node; the first accepted report decides */
         json_decref(n->pending);
         n->pending = json_deep_copy(config);
         return 0;

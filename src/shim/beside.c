@@ -1,10 +1,10 @@
-/* beside.c - `berth-shim exec`: from the agent's process to a program in the surroundings of a living instance.
+/* beside.c - `berth-shim exec`: runs a program in the environment (cgroups, mounts, user) of a running instance.
  *
- * Where the instance is in a PID namespace, only a fork can join it: the program is then a child of this process, which ends
- * as the program has ended, and takes it along where it is killed itself.
+ * If the instance has a PID namespace, only a forked child can join it. The parent then exits with the child's exit
+ * status, and the child is killed if the parent dies.
  *
- * Descriptors 0 to 2 are its own already, 3 is where a failure is told, 4 holds what to run, in the form of a
- * spec, and 5 the same for a container's runtime.
+ * Descriptors 0 to 2 are the program's; failures are reported on 3; 4 holds the description of the program as a spec,
+ * and 5 the process description for a container's runtime.
  */
 #include "shim/shim.h"
 
@@ -26,7 +26,7 @@
 
 enum { WISH_FD = SHIM_SOCKETS_FD, PROCESS_FD };
 
-/* DIR/spec, and the wish. */
+/* Reads DIR/spec and the description of the program. */
 static int specs_read(int dir, struct spec *ret, struct spec *ret_wish, struct berth_err *err)
 {
     char *text = NULL;
@@ -42,7 +42,7 @@ static int specs_read(int dir, struct spec *ret, struct spec *ret_wish, struct b
     return rc ? err_set(err, -rc, "cannot read what to run: %s", strerror(-rc)) : spec_read(text, len, ret_wish, err);
 }
 
-/* The instance's first process, surely. */
+/* Returns a pidfd of the instance's first process, verified by its start time. */
 static int first_process(int dir, struct berth_err *err)
 {
     CLEANUP(mem) char *text = NULL;
@@ -54,7 +54,7 @@ static int first_process(int dir, struct berth_err *err)
     return fd < 0 ? err_set(err, ESRCH, "the instance does not run") : take_fd(&fd);
 }
 
-/* Its environment, then what was asked for beside it; a name counts once, as it was said last. */
+/* Merges the instance's environment with additional variables; these take precedence. */
 static const char **environment_merge(const char *const *base, const char *const *more)
 {
     VEC(const char *) all = {0};
@@ -74,14 +74,14 @@ static const char **environment_merge(const char *const *base, const char *const
     return all.at;
 }
 
-/* Ends as it has ended: by the same code or signal. */
+/* Exits with the same exit code, or by the same signal. */
 static _Noreturn void end_like(int status)
 {
     sigset_t all;
 
     if (WIFEXITED(status))
         _exit(WEXITSTATUS(status));
-    (void)prctl(PR_SET_DUMPABLE, 0); /* the core is its, not this process's */
+    (void)prctl(PR_SET_DUMPABLE, 0); /* no second core dump: the program wrote its own */
     (void)signal(WTERMSIG(status), SIG_DFL);
     sigfillset(&all);
     sigprocmask(SIG_UNBLOCK, &all, NULL);
@@ -89,7 +89,7 @@ static _Noreturn void end_like(int status)
     _exit(128 + WTERMSIG(status));
 }
 
-/* Returns in a child, which is in the PID namespace of the instance. */
+/* Joins the PID namespace of the instance. Returns in a forked child. */
 static int namespace_enter(int first, struct berth_err *err)
 {
     int status;
@@ -102,7 +102,7 @@ static int namespace_enter(int first, struct berth_err *err)
         return err_set(err, errno, "cannot fork in the instance's PID namespace: %s", strerror(errno));
     if (pid == 0)
         return parent_bind(PARENT_OUTSIDE, err);
-    close_range(0, ~0U, 0); /* whoever waits for the program's end reads until it closes them */
+    close_range(0, ~0U, 0); /* a reader waits until all copies of the descriptors are closed */
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             _exit(126);
@@ -141,7 +141,7 @@ static int become(const char *path, struct berth_err *err)
     close(PROCESS_FD);
     ended.fd = first;
     rc = cgroups_enter(l, err);
-    if (rc == 0 && poll(&ended, 1, 0) != 0) /* whoever ends it from here on finds this process, too */
+    if (rc == 0 && poll(&ended, 1, 0) != 0) /* a later kill of the cgroup includes this process */
         rc = err_set(err, ESRCH, "the instance has just ended");
     if (rc == 0 && (l->mounts_len > 0 || l->hide_processes) && setns(first, CLONE_NEWNS))
         rc = err_set(err, errno, "cannot join the instance's mounts: %s", strerror(errno));

@@ -1,11 +1,11 @@
-/* container.c - an instance in a container, by an OCI runtime (crun or runc) and a bundle that is ready.
+/* container.c - runs an instance in a container, by an OCI runtime (crun or runc) and a prepared bundle.
  *
- * `create` makes the container's first process, which becomes the shim's child when the runtime's process has ended,
- * as the shim is the reaper of its descendants. The runtime's complaints go to DIR/runtime.log.
+ * `create` makes the container's first process. It becomes a child of the shim when the runtime exits, because the shim
+ * is a subreaper. The runtime logs errors to DIR/runtime.log.
  *
- * The cgroups are the agent's, limits and all. crun is told to leave them alone and runs inside them from its first
- * instruction, which works with every mixture of versions; runc insists on entering (and removing) the bundle's
- * cgroupsPath itself.
+ * The agent manages the cgroups and their limits. crun is told not to touch cgroups and is itself started inside them,
+ * which works with every mix of cgroup versions; runc insists on entering and removing the cgroupsPath of the bundle
+ * itself.
  */
 #include "shim/shim.h"
 
@@ -47,7 +47,7 @@ static bool is_crun(const struct launch *l)
     return strncmp(slash ? slash + 1 : l->runtime, "crun", 4) == 0;
 }
 
-/* The runtime and what it is always told. */
+/* Appends the runtime and its global options. */
 static void words_begin(struct words *w, const struct launch *l)
 {
     vec_push(w, l->runtime);
@@ -68,7 +68,7 @@ static const char *container_name(const struct launch *l, char ret[static NAME_M
     return ret;
 }
 
-/* The last complaint: JSON lines are cut to their message. */
+/* Reads the last error message of the runtime's log; of a JSON line only its "msg". */
 static void complaint_read(const struct shim *s, const char *verb, struct berth_err *err)
 {
     CLEANUP(mem) char *text = NULL;
@@ -114,7 +114,7 @@ static void runtime_become(const struct shim *s, const char *const *argv, bool w
     _exit(127);
 }
 
-/* Waits for this process only; 0: it ended well. `limit_ns` 0: for as long as it takes. */
+/* Waits for one process; 0: it exited with 0. It is killed after `limit_ns`; 0: no limit. */
 static int runtime_wait(pid_t pid, int64_t limit_ns)
 {
     int64_t end = boottime_ns() + limit_ns;
@@ -180,7 +180,7 @@ int container_start(struct shim *s, struct berth_err *err)
     const char *start[] = {"--log", log, "--log-format", "json", "start", name, NULL};
     int rc;
 
-    /* The runtime is told of the folder by our descriptor of it, which stays open as long as it runs. */
+    /* The instance directory is passed by the shim's descriptor, which stays open while the runtime runs. */
     (void)snprintf(dir, sizeof dir, "/proc/%d/fd/%d", (int)getpid(), s->dir);
     (void)snprintf(log, sizeof log, "%s/" RUNTIME_LOG, dir);
     (void)snprintf(pid, sizeof pid, "%s/pid", dir);
@@ -209,7 +209,7 @@ void container_end(struct shim *s)
 
     words_begin(&argv, &s->spec.launch);
     words_add(&argv, (const char *const[]){"delete", "--force", container_name(&s->spec.launch, name), NULL});
-    (void)runtime_run(s, argv.at, false, INT64_C(20) * 1000000000); /* the agent asks again by bundle_end */
+    (void)runtime_run(s, argv.at, false, INT64_C(20) * 1000000000); /* bundle_end of the agent tries again */
 }
 
 int container_exec(const struct launch *l, int process, bool terminal, struct berth_err *err)

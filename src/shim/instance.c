@@ -1,4 +1,6 @@
-/* instance.c - the instance from fork to exec: everything that is taken from it, and the little it is given. */
+/* instance.c - starts the instance's process: drops privileges, applies its limits and descriptors, executes its
+ * program.
+ */
 #include "shim/shim.h"
 
 #include <errno.h>
@@ -25,7 +27,7 @@ int cgroups_enter(const struct launch *l, struct berth_err *err)
 {
     for (size_t i = 0; i < l->entrances_len; i++) {
         CLEANUP(close_fd) int fd = open(l->entrances[i], O_WRONLY | O_CLOEXEC);
-        int rc = fd < 0 ? -errno : fd_write(fd, "0", 1); /* whoever writes */
+        int rc = fd < 0 ? -errno : fd_write(fd, "0", 1); /* 0: the writing process */
 
         if (rc)
             return err_set(err, -rc, "cannot enter the cgroup '%s': %s", l->entrances[i], strerror(-rc));
@@ -41,7 +43,7 @@ int user_become(const struct launch *l, struct berth_err *err)
         if (setrlimit((__rlimit_resource_t)l->rlimits[i].resource, &limit))
             return err_set(err, errno, "cannot set resource limit %d: %s", l->rlimits[i].resource, strerror(errno));
     }
-    /* An agent that is not root runs everything as itself. */
+    /* An agent that is not root runs all instances as its own user. */
     if (geteuid() == 0 &&
         (setgroups(l->groups_len, l->groups) || setresgid(l->gid, l->gid, l->gid) || setresuid(l->uid, l->uid, l->uid)))
         return err_set(err, errno, "cannot become user %u: %s", (unsigned)l->uid, strerror(errno));
@@ -72,9 +74,9 @@ void signals_reset(void)
     static const char zero[64]; /* the kernel's struct sigaction: SIG_DFL, no flags */
     sigset_t none;
 
-    /* The C library keeps two signals to itself, which its own function would leave ignored. */
+    /* By system call, because sigaction of the C library refuses its two internal signals, which would stay ignored. */
     for (int i = 1; i < NSIG; i++)
-        (void)syscall(SYS_rt_sigaction, i, zero, NULL, (size_t)(NSIG - 1) / 8); /* refused for KILL and STOP */
+        (void)syscall(SYS_rt_sigaction, i, zero, NULL, (size_t)(NSIG - 1) / 8); /* fails for SIGKILL and SIGSTOP */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -108,7 +110,7 @@ int program_exec(const char *const *argv, const char *const *env, struct berth_e
         size_t len = strcspn(path, ":");
         char full[4096];
 
-        /* An empty part is no folder: the working folder must be written as "." */
+        /* Empty parts of PATH are skipped; the working directory must be written as "." */
         if (len > 0 && len + name_len + 2 <= sizeof full) {
             (void)snprintf(full, sizeof full, "%.*s/%s", (int)len, path, name);
             execve(full, (char *const *)argv, (char *const *)env);
@@ -189,10 +191,10 @@ void oom_score_reset(void)
     CLEANUP(close_fd) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
     if (fd >= 0)
-        (void)fd_write(fd, "0", 1); /* higher is always allowed */
+        (void)fd_write(fd, "0", 1); /* raising the score needs no privilege */
 }
 
-/* Where its parent is killed, the kernel kills this process. Changing the user undoes this. */
+/* Makes the kernel kill this process when its parent dies. A change of uid clears this setting. */
 int parent_bind(pid_t parent, struct berth_err *err)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL))
@@ -254,7 +256,7 @@ int instance_start(struct shim *s, struct berth_err *err)
         n = read(failed[0], &failure, sizeof failure);
     while (n < 0 && errno == EINTR);
     close(failed[0]);
-    if (n == 0) { /* exec has closed it */
+    if (n == 0) { /* exec has closed the pipe */
         s->pid = pid;
         return 0;
     }

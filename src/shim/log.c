@@ -1,4 +1,4 @@
-/* log.c - the log of an instance: a few files of bounded size. log is the newest, then log.1, log.2, ... */
+/* log.c - log files of an instance with bounded size: "log" is the newest, then log.1, log.2, ... */
 #include "shim/shim.h"
 
 #include <errno.h>
@@ -43,12 +43,12 @@ static void rotate(struct log_out *log)
             (void)snprintf(from, sizeof from, "log.%u", i - 1);
         else
             (void)snprintf(from, sizeof from, "log");
-        (void)renameat(log->dir, from, log->dir, to); /* missing at first */
+        (void)renameat(log->dir, from, log->dir, to); /* some do not exist at first */
     }
     if (log->files == 1)
-        (void)unlinkat(log->dir, "log", 0); /* its readers keep what they have open */
+        (void)unlinkat(log->dir, "log", 0); /* readers keep the removed file open */
     close(log->fd);
-    /* Where the rename failed it is emptied: the bound holds whatever happens. */
+    /* If the rename failed, the file is truncated, so that the size stays bounded. */
     if (file_open(log, O_TRUNC))
         log->bytes = 0;
 }
@@ -73,7 +73,7 @@ static void put(struct log_out *log, const char *bytes, size_t len)
     log->bytes += len;
 }
 
-/* How much of this goes into the file as it is: whole lines, as far as there are any. */
+/* Returns how many bytes go into the current file: whole lines if possible. */
 static size_t fitting(const struct log_out *log, const char *bytes, size_t len)
 {
     size_t room = log->bytes < log->bytes_max ? (size_t)(log->bytes_max - log->bytes) : 0;

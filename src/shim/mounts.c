@@ -1,9 +1,9 @@
-/* mounts.c - a mount namespace of the instance's own, with its volumes and files in it.
+/* mounts.c - mount namespace of an instance with its volumes and files.
  *
- * Everything goes by descriptors: a tree is made or copied where nobody sees it, given its flags, and moved onto its
- * target, which was reached a name at a time from the root. A link on that way is refused: it may be the workload's. A
- * target that is missing is made in memory over the folder it should be in, not on the node, where an empty file may mean a
- * lot (/etc/nologin). Needs Linux 5.12.
+ * All steps use descriptors: a mount is created or cloned detached, gets its flags, and is moved onto its target. The
+ * target is resolved one path component at a time from the root; symbolic links are rejected, because the workload may
+ * have made them. A missing target is created in a tmpfs over its parent directory and not on the node, where an empty
+ * file may have a meaning (/etc/nologin). Needs Linux 5.12.
  */
 #include "shim/shim.h"
 
@@ -28,7 +28,7 @@
 #define AT_RECURSIVE 0x8000
 #endif
 
-/* ---- the source ---- */
+/* ---- source ----------------------------------------------------------------------------------------------------- */
 
 static int option_set(int fs, const char *option, size_t len)
 {
@@ -79,7 +79,7 @@ static int bind_make(const struct launch_mount *m)
     return take_fd(&tree);
 }
 
-/* ---- the target ---- */
+/* ---- target ----------------------------------------------------------------------------------------------------- */
 
 enum { COVERS_MAX = 64 };
 struct covers {
@@ -100,7 +100,7 @@ static int step(int dir, const char *name, uint64_t flags)
         return code == ENOTDIR && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode) ? -ELOOP
                                                                                                            : -code;
     }
-    /* O_PATH opens a link itself. */
+    /* O_PATH with O_NOFOLLOW opens the link itself. */
     if (fstat((int)fd, &st) || S_ISLNK(st.st_mode)) {
         close((int)fd);
         return -ELOOP;
@@ -133,7 +133,7 @@ static int entry_make_as(const struct launch *l, int dir, const char *name, bool
     return rc;
 }
 
-/* What is there, at the same name in another folder. */
+/* Makes an entry of one directory appear in another under the same name: copies a link, bind-mounts everything else. */
 static int entry_show(int from, int to, const char *name)
 {
     CLEANUP(close_fd) int tree = -1;
@@ -175,7 +175,7 @@ static int all_show(DIR *from, int to)
     return rc ? rc : -errno;
 }
 
-/* A folder in memory over the node's, for this instance alone, that shows all that is in it and has room for more. */
+/* Mounts a private tmpfs over the directory that shows all its entries and has room for more. */
 static int cover(struct covers *c, int *at)
 {
     char data[64];
@@ -215,8 +215,8 @@ static bool is_cover(const struct covers *c, int at)
     return false;
 }
 
-/* What is missing on the way to a target. Nothing of the node's changes but what the instance's user may change, with one
- * exception: an empty folder in "/", which cannot be covered. */
+/* Creates a missing component of a target path. The node's file system changes only where the instance's user may
+ * write, with one exception: an empty directory in "/", which cannot be covered by a tmpfs. */
 static int missing_make(const struct launch *l, struct covers *c, int *at, const char *name, bool is_folder, bool top)
 {
     int rc = entry_make_as(l, *at, name, is_folder);
@@ -269,7 +269,7 @@ static int target_open(const struct launch *l, struct covers *c, const char *pat
     return take_fd(&at);
 }
 
-/* ---- both ---- */
+/* ---- namespace -------------------------------------------------------------------------------------------------- */
 
 static int mount_one(const struct launch *l, struct covers *c, const struct launch_mount *m, struct berth_err *err)
 {
@@ -308,9 +308,9 @@ int mounts_enter(const struct launch *l, struct berth_err *err)
     struct covers covers = {.len = 0};
     int rc = 0;
 
-    if (geteuid() == 0 && setgroups(l->groups_len, l->groups)) /* for what is made as the user */
+    if (geteuid() == 0 && setgroups(l->groups_len, l->groups)) /* for entries that are created as the user */
         return err_set(err, errno, "cannot take the groups of user %u: %s", (unsigned)l->uid, strerror(errno));
-    /* What the node mounts later is seen as without a namespace where the instance has no mounts of its own. */
+    /* An instance without mounts of its own receives later mounts of the node (slave propagation). */
     if (unshare(CLONE_NEWNS) ||
         mount(NULL, "/", NULL, MS_REC | (l->mounts_len > 0 ? (unsigned long)MS_PRIVATE : (unsigned long)MS_SLAVE),
               NULL))

@@ -1,4 +1,6 @@
-/* progress.c - what an instance says of its progress, a line each: "42%", "0.42 epoch 3", "420/1000 text", or a note. */
+/* progress.c - parses the progress messages of an instance, one per line: "42%", "0.42 epoch 3", "420/1000 text", or a
+ * note.
+ */
 #include "shim/shim.h"
 
 #include <ctype.h>
@@ -6,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A decimal number in millionths, without a sign; digits beyond do not count. False: there is none here. */
+/* Parses an unsigned decimal number in millionths; further digits are ignored. False: there is no number. */
 static bool micro_parse(const char **at, uint64_t *ret)
 {
     const char *p = *at;
@@ -28,7 +30,7 @@ static bool micro_parse(const char **at, uint64_t *ret)
     return true;
 }
 
-/* Thousandths at the start of a line, and what comes after; -1: the line is a note. */
+/* Parses thousandths at the start of a line and advances `*at` behind them; -1: the line is a note. */
 static int milli_parse(const char **at)
 {
     const char *p = *at;
@@ -51,11 +53,11 @@ static int milli_parse(const char **at)
     *at = p;
     if (x >= of)
         return 1000;
-    /* Where the product would not fit, nobody sees the digits that are dropped. */
+    /* On overflow the divisor is reduced instead; the lost digits do not matter. */
     return (int)(x > UINT64_MAX / 1000 ? x / (of / 1000) : x * 1000 / of);
 }
 
-/* Notes are for people's screens: no control characters, no spaces at its ends. */
+/* Keeps a note for display: control characters become spaces, leading and trailing spaces are removed. */
 static void note_take(struct progress *p, const char *text)
 {
     size_t len;
@@ -92,7 +94,7 @@ void progress_take(struct progress *p, const char *bytes, size_t len)
             line_take(p);
             p->len = 0;
         } else if (p->len + 1 < sizeof p->line) {
-            p->line[p->len++] = bytes[i]; /* the rest of a longer line does not count */
+            p->line[p->len++] = bytes[i]; /* the rest of a longer line is ignored */
         }
     }
 }
@@ -105,6 +107,7 @@ void progress_write(struct progress *p, int dir)
     if (!p->news)
         return;
     n = snprintf(text, sizeof text, "%d %s\n", p->milli, p->note);
-    (void)file_write(dir, "progress", text, (size_t)n, false); /* the next word may find a disk with room */
+    /* an error is ignored; the next message is written again */
+    (void)file_write(dir, "progress", text, (size_t)n, false);
     p->news = false;
 }

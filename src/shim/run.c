@@ -1,4 +1,4 @@
-/* run.c - a shim from its first instruction to the instance's. */
+/* run.c - `berth-shim run`: from the shim's start to the start of its instance. */
 #include "shim/shim.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "machine/launch/pid_namespace.h"
 
-/* Says how it is to launch_start, who may have gone. */
+/* Sends the result to launch_start, which may have exited. */
 static void word_send(int fd, const struct shim *s, const struct berth_err *failure, int pidfd)
 {
     struct shim_word word = {.shim = getpid(), .pid = s->pid, .pid_start = s->mark.pid_start};
@@ -41,7 +41,7 @@ static void word_send(int fd, const struct shim *s, const struct berth_err *fail
         memcpy(CMSG_DATA(c), &pidfd, sizeof pidfd);
     }
     if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
-        return; /* it will find the mark instead */
+        return; /* the agent reads the mark instead */
 }
 
 static int mark_write(struct shim *s)
@@ -49,13 +49,14 @@ static int mark_write(struct shim *s)
     char text[SHIM_MARK_MAX];
     size_t len = shim_mark_text(&s->mark, text);
 
-    /* In one write: a reader that comes before it sees nothing, or the mark without the first process. */
+    /* A single write: a concurrent reader sees nothing, the mark without the first process, or all of it. */
     if (pwrite(s->lock, text, len, 0) != (ssize_t)len)
         return -EIO;
     return ftruncate(s->lock, (off_t)len) ? -errno : 0;
 }
 
-/* At most one shim for an instance, ever: it holds the lock, finds no mark of another, and no end. */
+/* Ensures that at most one shim ever runs for an instance: takes the lock, and requires that neither a mark nor an exit
+ * file exists. */
 static int lock_take(struct shim *s, struct berth_err *err)
 {
     struct stat st;
@@ -92,7 +93,8 @@ static int pipes_make(struct shim *s, struct berth_err *err)
     s->progress_out = progress[1];
     if (fcntl(s->log_in, F_SETFL, O_NONBLOCK) || fcntl(s->progress_in, F_SETFL, O_NONBLOCK))
         return err_set(err, errno, "cannot set up a pipe: %s", strerror(errno));
-    /* Its own, so that it may open it once more (/dev/stdout), and a runtime may give it to another user of a container. */
+    /* Owned by the user, so that the instance can reopen it (/dev/stdout), and a runtime can give it to another user of
+     * a container. */
     if (geteuid() == 0 && (fchown(s->log_out, l->uid, l->gid) || fchown(s->progress_out, l->uid, l->gid)))
         return err_set(err, errno, "cannot give a pipe to its user: %s", strerror(errno));
     return 0;
@@ -113,14 +115,14 @@ static int spec_load(struct shim *s, const char *dir, struct berth_err *err)
     return spec_read(text, len, &s->spec, err);
 }
 
-/* The kernel shall choose anybody else when memory is short; signals are for the instance. */
+/* Protects the shim from the OOM killer and from signals that are meant for the instance. */
 static void stay_alive(void)
 {
     static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2};
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
     if (fd >= 0) {
-        (void)fd_write(fd, "-999", 4); /* only root may */
+        (void)fd_write(fd, "-999", 4); /* needs root */
         close(fd);
     }
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
@@ -147,14 +149,15 @@ static int prepare(struct shim *s, const char *dir, struct berth_err *err)
     return pipes_make(s, err);
 }
 
-/* Only the instance is forked into its PID namespace: the shim's later forks, and the leak check of sanitized builds, need the
- * shim's own. */
+/* Starts the instance. Only the instance is forked into its PID namespace: later forks of the shim, and the leak check
+ * of sanitized builds, need the shim's own namespace. */
 static int spawn(struct shim *s, struct berth_err *err)
 {
     const struct launch *l = &s->spec.launch;
     int rc = 0;
 
-    if (l->pid_namespace) { /* before the shim is a reaper: the namespace's first process must not become its child */
+    if (l->pid_namespace) {
+        /* before the shim becomes a subreaper: the namespace's first process must not become its child */
         s->pid_namespace = pid_namespace_join(l->pid_namespace, l->shim, err);
         rc = s->pid_namespace < 0 ? s->pid_namespace : 0;
     }
@@ -180,7 +183,7 @@ static int start(struct shim *s, struct berth_err *err)
     s->mark.pid = s->pid;
     if (process_start(s->pid, &s->mark.pid_start))
         s->mark.pid_start = 0;
-    (void)mark_write(s); /* without it the instance still runs, and nobody can join it */
+    (void)mark_write(s); /* without the mark the instance runs, but exec sessions cannot join it */
     return 0;
 }
 
@@ -204,14 +207,14 @@ int shim_run(const char *dir)
     word_send(s.status, &s, rc ? &err : NULL, pidfd);
     close_fd_cleanup(&pidfd);
     if (rc)
-        return 1; /* no word in DIR/exit: it may be another shim's */
+        return 1; /* does not write DIR/exit, which may belong to another shim */
     rc = fence_past(&s) ? err_set(&err, ETIME, "fenced before it was started: the daemon was silent for too long")
                         : start(&s, &err);
     if (rc) {
         CLEANUP(str) struct str text = {0};
 
         str_addf(&text, "error %s\n", err.text);
-        (void)file_write(s.dir, "exit", text.at, text.len, true); /* launch_start hears of it, too */
+        (void)file_write(s.dir, "exit", text.at, text.len, true); /* launch_start receives it, too */
     }
     word_send(s.status, &s, rc ? &err : NULL, -1);
     close(take_fd(&s.status));

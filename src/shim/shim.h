@@ -1,13 +1,14 @@
-/* shim.h - the program berth-shim: the parent of one instance, for as long as that runs.
+/* shim.h - the program berth-shim: parent process of one instance while it runs.
  *
- *   berth-shim run DIR     DIR is STATE/instances/ID; descriptor 3 is a socket to launch_start, 4 and on are the instance's
- *   berth-shim exec DIR    becomes a program beside a living instance (machine/launch/exec.c), or its parent where it is to join a PID namespace
- *   berth-shim hold FILE   the first process of a PID namespace (machine/launch/pid_namespace.h)
+ *     berth-shim run DIR     DIR is STATE/instances/ID; descriptor 3 is a socket to launch_start, 4 and higher are sockets
+ *     berth-shim exec DIR    runs a program beside a running instance (machine/launch/exec.c); in a PID namespace as its
+ *                            parent
+ *     berth-shim hold FILE   first process of a PID namespace (machine/launch/pid_namespace.h)
  *
- * `run` daemonises, takes the lock on DIR/shim, forks the instance (instance.c, or container.c by an OCI runtime), says
- * over the socket whether its program was exec'ed, and watches (watch.c): its log (log.c), its word on progress
- * (progress.c), the time since the daemon was heard (fence). When the first process has ended it kills all the others
- * (tree.c), writes DIR/exit, and ends. One thread, no allocation after the start.
+ * `run` daemonizes, locks DIR/shim, forks the instance (instance.c, or container.c through an OCI runtime), reports the
+ * result of exec over the socket, and watches (watch.c) the log (log.c), progress messages (progress.c) and the fence
+ * time. After the first process has ended, it kills all other processes of the instance (tree.c), writes DIR/exit and
+ * exits. Single-threaded, no allocation after the start.
  */
 #pragma once
 
@@ -19,61 +20,64 @@
 #include "machine/launch/launch_spec.h"
 #include "machine/launch/state_file.h"
 
-enum { EXIT_BYTES = 512 }; /* of DIR/exit, for which there is room from the beginning */
+enum { EXIT_BYTES = 512 }; /* size of DIR/exit, whose disk space is reserved at the start */
 
 struct shim {
     struct spec spec;
-    int dir;                   /* of the instance */
-    int lock;                  /* DIR/shim */
-    int pid_namespace;         /* held for as long as this lives; -1: the node's */
-    int status;                /* to launch_start; -1: it has been told */
-    int log_out, progress_out; /* the instance's ends; -1 once it has them */
-    int log_in, progress_in;   /* ours */
-    pid_t pid;                 /* of the first process; 0: it never was */
-    int ended;                 /* its status as of waitpid; -1: it lives */
+    int dir;                   /* descriptor of the instance directory */
+    int lock;                  /* descriptor of DIR/shim */
+    int pid_namespace;         /* kept open while the shim lives; -1: the node's namespace */
+    int status;                /* socket to launch_start; -1: the result was sent */
+    int log_out, progress_out; /* the instance's pipe ends; -1 after it has inherited them */
+    int log_in, progress_in;   /* the shim's pipe ends */
+    pid_t pid;                 /* first process; 0: never started */
+    int ended;                 /* its wait status; -1: it runs */
     struct shim_mark mark;
 };
 
-/* ---- instance.c: from a fork to exec ---- */
+/* ---- instance.c: fork and exec ---------------------------------------------------------------------------------- */
 
-/* Forks and execs the instance; 0 once the program runs. On failure nothing is left. */
+/* Forks and execs the instance; returns 0 after a successful exec. On failure no process is left. */
 int instance_start(struct shim *s, struct berth_err *err);
 
-/* The kernel kills this process with its parent; `parent` as getppid says it. -ECHILD: the parent has died. */
+/* Makes the kernel kill this process when its parent dies. `parent`: the expected getppid(). -ECHILD: the parent has
+ * died. */
 int parent_bind(pid_t parent, struct berth_err *err);
-enum { PARENT_OUTSIDE = 0 }; /* of the PID namespace */
-/* Enters the cgroups; takes rlimits, groups, gid and uid, and gives up ever getting more, and what may be asked of the kernel. */
+enum { PARENT_OUTSIDE = 0 }; /* getppid() if the parent is outside this process's PID namespace */
+/* cgroups_enter joins the cgroups. user_become sets rlimits, groups, gid and uid, then no_new_privs and the seccomp
+ * filter. */
 int cgroups_enter(const struct launch *l, struct berth_err *err);
 int user_become(const struct launch *l, struct berth_err *err);
-/* Changes to the folder, as the user. */
+/* Changes to the working directory, as the user. */
 int folder_enter(const struct launch *l, struct berth_err *err);
 void signals_reset(void);
-/* The agent and the shim are spared when memory is short; what they run for others is not. */
+/* Resets oom_score_adj to 0: the agent and the shim are protected from the OOM killer, instances are not. */
 void oom_score_reset(void);
-/* 0 is /dev/null, 1 and 2 the log, then sockets and progress, and `*failed` until exec: its new number. Nothing else. */
+/* Arranges the descriptors of the instance: 0 is /dev/null, 1 and 2 are the log, then sockets and progress; `*failed`
+ * gets a new number and is closed by exec. All others are closed. */
 int descriptors_arrange(const struct shim *s, int *failed, struct berth_err *err);
-/* Only returns where it failed. argv[0] without a slash is looked for in the environment's PATH. */
+/* Executes the program; returns only on failure. argv[0] without a slash is looked up in PATH of `env`. */
 int program_exec(const char *const *argv, const char *const *env, struct berth_err *err);
 
 /* ---- mounts.c ---- */
 
-/* A mount namespace of its own with these in it. */
+/* Creates a mount namespace with the mounts of `l`. */
 int mounts_enter(const struct launch *l, struct berth_err *err);
 
 /* ---- container.c ---- */
 
-/* By the runtime: create, start. */
+/* Starts the container by the runtime's create and start. */
 int container_start(struct shim *s, struct berth_err *err);
-/* By the runtime: delete, by force. */
+/* Removes the container by the runtime's delete --force. */
 void container_end(struct shim *s);
-/* Becomes the runtime's exec of a process that a descriptor describes. Only returns where it failed. */
+/* Executes the runtime's exec for the process description in descriptor `process`. Returns only on failure. */
 int container_exec(const struct launch *l, int process, bool terminal, struct berth_err *err);
 
 /* ---- tree.c ---- */
 
-/* Waits for whoever has ended; notes it in s->ended where it was the first process. True: there are no children left. */
+/* Reaps ended children; sets s->ended if the first process is among them. True: no children are left. */
 bool tree_reap(struct shim *s);
-/* Kills whatever is left of the instance and waits for it; false: after ten seconds something still stays. */
+/* Kills and reaps all processes of the instance; false: after ten seconds some are still alive. */
 bool tree_kill(struct shim *s);
 
 /* ---- log.c ---- */
@@ -84,15 +88,16 @@ struct log_out {
     unsigned files;
 };
 int log_open(struct log_out *log, const char *dir, uint64_t bytes_max, unsigned files);
-/* What cannot be written (a full disk) is counted and dropped, so that the instance does not stand still. */
+/* Appends to the log. Bytes that cannot be written (full disk) are counted and dropped, so that the instance does not
+ * block. */
 void log_put(struct log_out *log, const char *bytes, size_t len);
 
 /* ---- progress.c ---- */
 
 struct progress {
-    char line[512]; /* not complete yet */
+    char line[512]; /* incomplete line */
     size_t len;
-    bool news; /* not yet written */
+    bool news; /* not written to disk yet */
     int milli;
     char note[LAUNCH_TEXT_MAX];
 };
@@ -101,9 +106,10 @@ void progress_write(struct progress *p, int dir);
 
 /* ---- watch.c ---- */
 
-/* Its time is over before it began: the agent was held up for so long that the daemon may have given it away. */
+/* Tells whether the fence time has passed before the instance was started: the agent was delayed so long that the
+ * daemon may have replaced the instance. */
 bool fence_past(const struct shim *s);
-/* Until the first process has ended or must; then until all have. Writes DIR/exit. */
+/* Runs until the first process has ended or the fence time has passed, then kills the rest. Writes DIR/exit. */
 void watch(struct shim *s);
 
 /* ---- run.c, beside.c ---- */

@@ -1,8 +1,9 @@
-/* tree.c - the end of all that an instance has brought forth.
+/* tree.c - kills all processes of an instance.
  *
- * Two nets, since either alone has holes. The cgroup: whatever it forks stays in it. And the shim is the reaper of its
- * descendants: who loses a parent becomes a child of the shim, until waitpid finds nobody. What forks faster than it is
- * killed is held first: cgroup.kill where the kernel has it, else the freezer, else no more processes by pids.max.
+ * Uses two methods, because neither finds every process: the cgroup, which contains everything that the instance forks,
+ * and the shim's role as subreaper, by which orphaned descendants become its children until waitpid finds none.
+ * Processes that fork faster than they are killed are stopped first: by cgroup.kill if the kernel has it, else by the
+ * freezer, else by pids.max.
  */
 #include "shim/shim.h"
 
@@ -20,7 +21,8 @@
 #include "base/mem.h"
 
 static const int64_t kill_ns_max = INT64_C(10) * 1000000000;
-/* About half of what fits into that time: while the whole machine stands still, nothing dies, and it does not count. */
+/* About half of the rounds that fit into that time. A minimum, because no process dies while the whole machine is
+ * suspended, and that time must not count. */
 enum { KILL_ROUNDS_MIN = 50 };
 
 bool tree_reap(struct shim *s)
@@ -38,7 +40,7 @@ bool tree_reap(struct shim *s)
     }
 }
 
-/* Kills every process that a file of numbers names, a line or a word each; returns how many there were. */
+/* Kills every process whose number is in a file, separated by lines or spaces; returns how many there were. */
 static size_t kill_listed(const char *path)
 {
     CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -55,7 +57,7 @@ static size_t kill_listed(const char *path)
                 pid = pid * 10 + (buf[i] - '0');
                 continue;
             }
-            /* 0 is a process that this one cannot see; kill would take it for the own group. */
+            /* 0 is a process outside this PID namespace; kill(0) would signal the shim's own process group. */
             if (pid > 1 && pid != getpid()) {
                 (void)kill(pid, SIGKILL);
                 killed++;
@@ -65,7 +67,7 @@ static size_t kill_listed(const char *path)
     return killed;
 }
 
-/* Writes to a file beside an entrance; false: there is none, or it does not take it. */
+/* Writes to a file in the cgroup of an entrance; false: the file does not exist or rejects the text. */
 static bool beside_put(const char *entrance, const char *file, const char *text)
 {
     const char *slash = strrchr(entrance, '/');
@@ -118,12 +120,12 @@ bool tree_kill(struct shim *s)
             return true;
         if (round >= KILL_ROUNDS_MIN && boottime_ns() - begin > kill_ns_max)
             return false;
-        /* Whoever is there after one round forks, or does not die at once. */
+        /* Processes that survive the first round fork, or do not die at once. */
         if (round >= 1) {
             hold(l);
             (void)kill_round(l);
             for (size_t i = 0; i < l->entrances_len; i++)
-                (void)beside_put(l->entrances[i], "freezer.state", "THAWED"); /* the frozen do not die */
+                (void)beside_put(l->entrances[i], "freezer.state", "THAWED"); /* frozen processes do not die */
         }
         nanosleep(&(struct timespec){.tv_nsec = wait_ns}, NULL);
         if (wait_ns < 100000000)

@@ -1,8 +1,8 @@
-/* watch.c - while the instance lives: its log, its word on progress, and the fence.
+/* watch.c - while the instance runs: reads its log and its progress, and enforces the fence time.
  *
- * A log is read at most every 5 ms and a pipe's worth each time, so that a flood costs 200 rounds and some 13 MB a second
- * at most; the instance waits at its pipe meanwhile. An instance that is silent costs nothing: the fence's alarm is set to
- * the time at which the silence would be too long, and looks then whether somebody was heard.
+ * The log pipe is read at most every 5 ms, one pipe buffer at a time, so a flood of output costs at most 200 wakeups
+ * and some 13 MB a second; meanwhile the instance blocks on its pipe. An instance without output causes no wakeups: the
+ * fence timer is set to the end of the fence time and checks then when the daemon was last heard.
  */
 #include "shim/shim.h"
 
@@ -28,8 +28,8 @@ struct watching {
     struct log_out log;
     struct progress progress;
     int signals, alarm;
-    int64_t begin_ns;            /* of the instance */
-    int64_t log_at, progress_at; /* not before these times */
+    int64_t begin_ns;            /* start of the instance */
+    int64_t log_at, progress_at; /* earliest time of the next read */
     bool fenced;
     int64_t silent_ns;
     char chunk[CHUNK];
@@ -44,7 +44,7 @@ static void alarm_set(const struct watching *w, int64_t at_ns)
     };
 
     if (timerfd_settime(w->alarm, TFD_TIMER_ABSTIME, &at, NULL))
-        (void)raise(SIGABRT); /* without an alarm nothing would fence */
+        (void)raise(SIGABRT); /* without a timer the fence would not work */
 }
 
 bool fence_past(const struct shim *s)
@@ -60,7 +60,7 @@ static void fence_look(struct watching *w)
     int64_t now = boottime_ns(), heard = heard_read(w->s->spec.heard), until;
 
     if (heard <= 0)
-        heard = w->begin_ns; /* nothing is known of before; else its time ran while it was being made ready, too */
+        heard = w->begin_ns; /* no contact is recorded; otherwise the fence time includes the preparation */
     if (__builtin_add_overflow(heard, w->s->spec.launch.fence_ns, &until))
         return;
     if (now < until) {
@@ -73,7 +73,7 @@ static void fence_look(struct watching *w)
 
 /* ---- pipes ---- */
 
-/* Bytes that were read; 0: nobody has the pipe's other end any more; -EAGAIN: nothing is in it now. */
+/* Returns the number of bytes read; 0: all writers have closed the pipe; -EAGAIN: the pipe is empty. */
 static ssize_t log_read(struct watching *w)
 {
     ssize_t n = read(w->s->log_in, w->chunk, sizeof w->chunk);
@@ -94,7 +94,8 @@ static ssize_t progress_read(struct watching *w)
     return n < 0 ? -errno : n;
 }
 
-/* What was still in the pipes when everybody had ended. Whoever could not be killed may go on writing: not for ever. */
+/* Reads what is left in the pipes after the end. Bounded, because processes that could not be killed may go on
+ * writing. */
 static void drain(struct watching *w)
 {
     for (int i = 0; i < DRAIN_MAX && w->s->log_in >= 0 && log_read(w) > 0;)
@@ -103,7 +104,7 @@ static void drain(struct watching *w)
         i++;
 }
 
-/* ---- the round ---- */
+/* ---- event loop ------------------------------------------------------------------------------------------------- */
 
 enum { AT_SIGNALS, AT_ALARM, AT_LOG, AT_PROGRESS, AT_LEN };
 
@@ -160,23 +161,23 @@ static int watch_open(struct watching *w)
     w->alarm = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (w->signals < 0 || w->alarm < 0)
         return -errno;
-    (void)log_open(&w->log, w->s->spec.logs, l->log_bytes, l->log_files); /* tried again with each line */
+    (void)log_open(&w->log, w->s->spec.logs, l->log_bytes, l->log_files); /* each write tries to open it again */
     w->progress.milli = -1;
     w->begin_ns = boottime_ns();
     if (l->fence_ns > 0)
-        alarm_set(w, w->begin_ns); /* looks at once */
+        alarm_set(w, w->begin_ns); /* expires at once */
     return 0;
 }
 
-/* ---- the end ---- */
+/* ---- end -------------------------------------------------------------------------------------------------------- */
 
 static int code_of(int status)
 {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Without this word nobody knows how it went, and it may be run again: a disk without room for it is given time. Nobody waits
- * for the shim but the agent. */
+/* Writes DIR/exit, retrying for some minutes on a full disk: without this file the outcome is unknown and the instance
+ * may be run again. Only the agent waits for the shim. */
 static void exit_put(int dir, const char *text, size_t len)
 {
     int64_t waited_ms = 0;

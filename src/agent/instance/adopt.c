@@ -1,5 +1,6 @@
-/* adopt.c - what an earlier agent has left: what lives is watched again, what ended meanwhile is told, what belongs to
- * nobody is cleared away. Nothing is started. */
+/* adopt.c - takes over what an earlier agent has left: watches running instances again, reports those that ended
+ * meanwhile, removes cgroups that belong to no instance. Starts nothing.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,9 +29,9 @@ static void adopt_ended(struct run *r)
     struct node_outcome outcome = {.end = NODE_FAILED, .exit = -1};
     char text[LAUNCH_TEXT_MAX] = "";
     int code = -1, rc = launch_exit(r->agent->place, r->id, &code, text);
-    (void)cgroup_usage(r->agent->cgroups, r->group, &r->used); /* while its group is still there */
+    (void)cgroup_usage(r->agent->cgroups, r->group, &r->used); /* while its cgroup still exists */
     r->oom_killed = r->used.oom_kills > 0;
-    if (compose_clear(r) < 0) { /* it is over when nothing of it is left, not before */
+    if (compose_clear(r) < 0) { /* an instance is over only after its processes and mounts are gone */
         node_found(r->agent->node, r->id, r->config, &(struct node_start){0});
         run_reap(r);
         return;
@@ -51,7 +52,8 @@ static void adopt_ended(struct run *r)
         node_spent(r->agent->node, r->id, "traffic", r->net.in + r->net.out);
 }
 
-/* As it was last, which is not always as it began. NULL: it cannot be read. */
+/* Returns the last configuration of the instance, which may differ from the one it was started with. NULL:
+ * unreadable. */
 static json_t *config_find(const struct agent *a, uint64_t id)
 {
     static const char *const files[] = {"changed.json", "config.json"};
@@ -74,24 +76,24 @@ static void adopt(void *ctx, uint64_t id)
     struct run *r = run_add(a, id, config);
     int rc = launch_look(a->place, id, &r->launched, &err);
     if (rc == 0) {
-        bundle_started(a->place, id); /* the agent before may have ended just before it did that */
+        bundle_started(a->place, id); /* the earlier agent may have exited before this step */
         adopt_living(r);
         return;
     }
-    if (rc == -EAGAIN) { /* a container may take a minute for it, and nothing else shall wait so long */
-        bound_read(r);   /* what it took is not given to others meanwhile */
+    if (rc == -EAGAIN) { /* a container may take a minute to start; other instances must not wait for it */
+        bound_read(r);   /* reserves its ports meanwhile */
         node_found_starting(a->node, id, config);
         run_await(r);
         return;
     }
-    if (rc != -ESRCH) { /* it cannot be looked at: it will never start */
+    if (rc != -ESRCH) { /* it cannot be read: the instance must never start */
         NOTE(a, LEVEL_WARN, "instance.refused", LOG_NUMBER("id", (int64_t)id), LOG_TEXT("text", err.text));
         launch_refuse(a->place, id);
     }
     adopt_ended(r);
 }
 
-/* A group that no instance's folder speaks for. */
+/* Kills and removes a cgroup without an instance directory. */
 static void sweep(void *ctx, const char *name)
 {
     struct agent *a = ctx;

@@ -1,6 +1,6 @@
-/* compose.c - from an instance's configuration to a running process: mark, user, limits, files, ports, environment, exec.
+/* compose.c - starts an instance from its configuration: start marker, user, limits, files, ports, environment, exec.
  *
- * Runs on the launchers' and the cleaner's threads. What it makes it takes back when a later step fails.
+ * Runs on the threads of the launchers and of the cleaner. If a step fails, the earlier steps are undone.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,7 +24,7 @@
 #include "machine/launch/proc_view.h"
 #include "machine/launch/state_file.h"
 
-/* What is being put together; texts are the arena's. */
+/* State of one launch; texts are allocated from the arena. */
 struct making {
     struct run *run;
     struct arena arena;
@@ -37,11 +37,11 @@ struct making {
     struct bound bound; /* its ports */
     bool vm;
     struct gpu_grant gpus;
-    struct mps_share mps; /* no pipes: none */
+    struct mps_share mps; /* pipes NULL: no MPS */
     struct nvml_files devices;
 };
 
-/* ---- environment --------------------------------------------------------------------------------------------------- */
+/* ---- environment ------------------------------------------------------------------------------------------------ */
 
 static void env_add(void *ctx, const char *name, const char *value)
 {
@@ -72,8 +72,8 @@ static void env_user(struct making *m)
     env_add(m, "SHELL", "/bin/sh");
 }
 
-/* Which devices: by the names that the tools of their makers look at. On a machine with a driver none is a word too, or everything
- * would use the first. */
+/* Sets the variables that select devices for the vendors' libraries. With an NVIDIA driver they are set even if the
+ * list is empty, or the instance would use all GPUs. */
 static void env_gpus(struct making *m)
 {
     const struct gpu_grant *g = &m->gpus;
@@ -105,7 +105,7 @@ static void env_make(struct making *m, const char *const *mounts_env)
     json_t *value;
     if (!m->launch.runtime && !m->vm)
         env_user(m);
-    task_env(r, &m->arena, env_add, m); /* before its own, which may say otherwise */
+    task_env(r, &m->arena, env_add, m); /* before the configured variables, which take precedence */
     json_object_foreach(json_object_get(r->config, "env"), name, value)
         env_add(m, name, json_string_value(value) ? json_string_value(value) : "");
     env_gpus(m);
@@ -123,7 +123,7 @@ static void env_make(struct making *m, const char *const *mounts_env)
     m->launch.env = m->env.at;
 }
 
-/* ---- the process --------------------------------------------------------------------------------------------------- */
+/* ---- the process ------------------------------------------------------------------------------------------------ */
 
 static const struct {
     const char *name;
@@ -178,7 +178,7 @@ static int argv_make(struct making *m)
     return 0;
 }
 
-/* A share is held to its part by MPS, where that is there; else its memory is watched only. */
+/* Enforces a GPU share through MPS if possible; otherwise its memory use is only watched. */
 static void share_make(struct making *m)
 {
     const struct run *r = m->run;
@@ -192,7 +192,7 @@ static void share_make(struct making *m)
              LOG_TEXT("text", err.text));
 }
 
-/* GPUs of others cannot be opened; how much memory a share takes is watched where nobody enforces it. */
+/* Denies access to GPUs of other instances. The memory of a share that MPS does not enforce is watched. */
 static void group_gpus(struct making *m)
 {
     struct run *r = m->run;
@@ -202,7 +202,7 @@ static void group_gpus(struct making *m)
     (void)snprintf(r->gpu_unenforced, sizeof r->gpu_unenforced, "%s%s%s", rc < 0 ? "gpu" : "",
                    rc < 0 && unbound ? "," : "", unbound ? "gpu-memory" : "");
     limit_names_join(r->unenforced, r->gpu_unenforced);
-    if (*r->gpu_unenforced) /* for the agent after this one; if it cannot be kept, that one does not know it */
+    if (*r->gpu_unenforced) /* for a restarted agent; without this file it does not know the list */
         (void)place_write(r->agent->place, r->id, "gpu-unenforced", r->gpu_unenforced, NULL);
 }
 
@@ -232,7 +232,8 @@ static int hostfile_add(struct making *m)
     return 0;
 }
 
-/* Once for each reason in a row: with one image that cannot have it there may be many instances. */
+/* Logs a reason only if it differs from the last one: many instances may use an image that cannot have a user
+ * namespace. */
 static void plain_note(struct agent *a, const char *why)
 {
     (void)pthread_mutex_lock(&a->plain_lock);
@@ -321,8 +322,9 @@ static int machine(struct making *m)
     return rc;
 }
 
-/* Of its job on this node, as its user: where another's workload had the name before, that may still be ending. Without a
- * cgroup nothing would find processes that lost their parents there. */
+/* Sets the PID namespace that tasks of one job of one user share on this node. The name includes the uid and kind, as
+ * another user's or kind's workload of the same name may still be ending. Without a cgroup there is no way to find
+ * orphaned processes of such a namespace. */
 static int pid_namespace_choose(struct making *m)
 {
     struct run *r = m->run;
@@ -364,7 +366,7 @@ static void launch_fill(struct making *m)
     l->stop_signal = SIGTERM;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------- */
+/* ---- launch, change, cleanup ------------------------------------------------------------------------------------ */
 
 static int runtime_choose(struct making *m)
 {
@@ -384,7 +386,7 @@ static int runtime_choose(struct making *m)
     return r->agent->oci ? 0 : err_set(&r->err, ENOTSUP, "this node has neither crun nor runc, so no containers");
 }
 
-/* Whom it runs as. `launch`: it is about to be started. */
+/* Finds the user that the instance runs as. `launch`: the instance is about to be started. */
 static int user_find(struct run *r, bool launch, struct user *ret, struct berth_err *err)
 {
     const struct user_ask ask = {
@@ -455,7 +457,7 @@ int compose_launch(struct run *r)
     rc = steps(m);
     if (rc < 0) {
         struct berth_err why = r->err;
-        (void)compose_clear(r); /* what cannot go yet goes when it is forgotten */
+        (void)compose_clear(r); /* what cannot be removed now is removed when the instance is forgotten */
         r->err = why;
     }
     for (size_t i = 0; i < CGROUP_PATHS_MAX; i++)
@@ -467,8 +469,9 @@ int compose_launch(struct run *r)
     return rc;
 }
 
-/* Whoever comes after this agent goes by it; if it cannot be kept, by an older one until the daemon is heard. What is not
- * `applied` equals nothing that the daemon says, so that one changes it once more. */
+/* Saves the current configuration for a restarted agent; if that fails, it uses an older one until the daemon sends the
+ * current one. Without `applied`, the saved document is marked so that it differs from the daemon's and is applied
+ * again. */
 static void changed_keep(struct run *r, bool applied)
 {
     CLEANUP(json) json_t *config = json_copy(r->config);
@@ -508,7 +511,7 @@ void compose_leftovers(struct run *r)
 int compose_clear(struct run *r)
 {
     struct agent *a = r->agent;
-    if (r->cleared) /* it is started once */
+    if (r->cleared) /* an instance is started only once */
         return 0;
     int rc = cgroup_kill(a->cgroups, r->group);
     if (rc < 0 && rc != -ENOENT)

@@ -1,6 +1,7 @@
-/* exclusive.h - first come, first served: who on this machine has a port, or a piece of any other exclusive resource.
+/* exclusive.h - registry of ports and exclusive resources in use on this node: the first instance that claims one gets
+ * it.
  *
- * Asked on the launchers' threads, given back on the loop's.
+ * Thread-safe: launcher threads claim, the event loop's thread releases.
  */
 #pragma once
 
@@ -11,9 +12,10 @@ struct claims;
 
 struct claims *claims_new(void);
 void claims_free(struct claims *c); /* NULL is fine */
-/* False: another instance has it. `what`: "port tcp/10016", "piece acme.example/robot/left". */
+/* Claims a port ("port tcp/10016") or a piece of an exclusive resource ("piece acme.example/robot/left"). False:
+ * another instance has it. */
 bool claims_take(struct claims *c, uint64_t id, const char *what);
-/* All that the instance has. */
+/* Releases all claims of the instance. */
 void claims_release(struct claims *c, uint64_t id);
-/* Is it taken? */
+/* Tells whether an instance has claimed it. */
 bool claims_taken(struct claims *c, const char *what);

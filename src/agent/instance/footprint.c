@@ -1,5 +1,6 @@
-/* footprint.c - the libraries that an HTTP client brings along set themselves up when they are loaded, several megabytes of
- * code that is never run again: ssh, ldap, kerberos, a second cryptography. */
+/* footprint.c - drops code pages of shared libraries that only their initialization used: libcurl's dependencies (ssh,
+ * ldap, kerberos, a second crypto library) execute several megabytes of code once, when they are loaded.
+ */
 #include "agent/instance/footprint.h"
 
 #include <link.h>
@@ -9,8 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Code and constants are the file's own bytes: to drop them changes nothing. A library that writes into its own code when it
- * is loaded says so (DT_TEXTREL), and is left alone; so is what is writable. */
+/* Tells whether the library has relocations in its code (DT_TEXTREL). Code and read-only data of other libraries equal
+ * the bytes of the file, so dropping the pages loses nothing. Writable segments and patched libraries are left
+ * alone. */
 static bool is_patched(const struct dl_phdr_info *info)
 {
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
@@ -31,7 +33,7 @@ static int drop(struct dl_phdr_info *info, size_t size, void *ctx)
     (void)size;
     (void)ctx;
     if (!info->dlpi_name || info->dlpi_name[0] != '/' || is_patched(info))
-        return 0; /* this program itself is needed, and the kernel's part is no file */
+        return 0; /* skips this program, whose code is needed, and the vDSO, which is no file */
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         uintptr_t from = (info->dlpi_addr + p->p_vaddr + page - 1) & ~(page - 1);

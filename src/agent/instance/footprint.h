@@ -1,5 +1,5 @@
-/* footprint.h - gives back memory that only starting needed. */
+/* footprint.h - returns memory to the kernel that only startup needed. */
 #pragma once
 
-/* Once, when everything has been started. What is needed after all comes back from the page cache, page by page. */
+/* Called once after startup. Dropped pages that are needed again are read from the page cache. */
 void footprint_trim(void);

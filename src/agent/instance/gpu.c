@@ -1,4 +1,4 @@
-/* gpu.c - looking at GPUs, and at who uses them. */
+/* gpu.c - polls GPUs and the processes that use them. */
 #include "agent/instance/gpu.h"
 
 #include <errno.h>
@@ -16,14 +16,14 @@
 #define EVERY_NS (5 * SECOND_NS)
 #define EVERY_NS_MIN (SECOND_NS / 2)
 #define SILENT_NS (60 * SECOND_NS)
-#define FIRST_NS (10 * SECOND_NS) /* for the first answer of all */
-#define END_NS SECOND_NS          /* for an answer that nobody needs any more */
+#define FIRST_NS (10 * SECOND_NS) /* wait for the first answer after the start */
+#define END_NS SECOND_NS          /* wait for a pending answer at shutdown */
 
-enum { MINORS = 256 }; /* of files of GPUs and of the driver: the kernel gives it no more */
+enum { MINORS = 256 }; /* minor numbers of NVIDIA device files: the kernel assigns at most 256 */
 
 static const char silence[] = "the NVIDIA driver has not answered for more than a minute";
 
-/* What one instance has on one device. */
+/* Usage of one device by one instance. */
 struct gpu_use {
     char group[CGROUP_LIST_MAX], uuid[NVML_UUID_MAX];
     int64_t bytes, milli;
@@ -34,20 +34,20 @@ struct gpus {
     struct agent *agent;
     struct loop_source *timer;
     struct worker *worker;
-    struct nvml *nvml; /* the worker's */
+    struct nvml *nvml; /* used by the worker only */
     bool looking;
     int64_t began_ns;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* protects all fields below */
     pthread_cond_t answered;
-    bool asking; /* the driver has a question to answer */
-    bool left;   /* and nobody is there any more to hear it */
+    bool asking; /* a query of the driver is pending */
+    bool left;   /* `struct gpus` is abandoned; the pending query must not use it */
     struct nvml_look look;
     gpu_uses uses;
-    json_t *said;      /* what gpus_probed said last; NULL: nothing yet */
-    int64_t looked_ns; /* 0: not yet */
+    json_t *said;      /* last result of gpus_probed; NULL: none */
+    int64_t looked_ns; /* 0: not polled yet */
 };
 
-/* ---- looking, on the worker ------------------------------------------------------------------------------------------ */
+/* ---- polling, on the worker ------------------------------------------------------------------------------------- */
 
 static void use_add(gpu_uses *uses, const char *group, const struct nvml_gpu *g, const struct nvml_process *p)
 {
@@ -101,7 +101,7 @@ static void look_work(void *ctx)
     mem_free(look);
 }
 
-/* ---- waiting, with the lock ------------------------------------------------------------------------------------------- */
+/* ---- waiting, with the lock held -------------------------------------------------------------------------------- */
 
 static void wait_until(struct gpus *g, int64_t steady_ns)
 {
@@ -116,7 +116,7 @@ static int64_t steady_ns(void)
     return (int64_t)t.tv_sec * SECOND_NS + t.tv_nsec;
 }
 
-/* For as long as nobody has waited already. */
+/* Waits for the first answer, until FIRST_NS after the start. */
 static void first_wait(struct gpus *g)
 {
     while (!g->looked_ns && steady_ns() < g->began_ns + FIRST_NS)
@@ -128,12 +128,12 @@ static bool is_silent(const struct gpus *g)
     return g->looked_ns ? agent_boottime_ns() - g->looked_ns > SILENT_NS : steady_ns() - g->began_ns > SILENT_NS;
 }
 
-/* ---- who uses how much, on the loop ----------------------------------------------------------------------------------- */
+/* ---- usage by instances, on the loop ---------------------------------------------------------------------------- */
 
 static int grant_make(const struct gpus *g, const json_t *config, bool well, struct gpu_grant *ret,
                       struct berth_err *err);
 
-/* Also of a GPU that is not well: others may have their part of it. */
+/* Includes unhealthy GPUs, because usage still counts against the shares of others. */
 static void run_look(struct gpus *g, struct run *r)
 {
     struct gpu_grant grant;
@@ -170,11 +170,11 @@ static void look_after(void *ctx)
         if (r->phase == RUN_LIVING && !r->busy && json_array_size(json_object_get(r->config, "gpus")))
             run_look(g, r);
     }
-    if (gpus_changed(g)) /* one that is lost is to get nothing more */
+    if (gpus_changed(g)) /* a lost GPU must be reported at once, so that nothing more is placed on it */
         look_probe(a->look);
 }
 
-/* As often as is reported, so that what is reported is new. */
+/* At the report interval, bounded, so that every report has fresh values. */
 static int64_t every_ns(const struct gpus *g)
 {
     int64_t beat_ns = (int64_t)g->agent->options->heartbeat_ms * 1000000;
@@ -191,9 +191,10 @@ static void look_due(void *ctx)
     loop_timer_set(g->timer, loop_now_ns(g->agent->loop) + every_ns(g));
 }
 
-/* ---- what instances get ----------------------------------------------------------------------------------------------- */
+/* ---- assignment ------------------------------------------------------------------------------------------------- */
 
-/* The device of this name or, without one, of this number among those that something can run on. */
+/* Finds the device by UUID or, without one, by its index among the usable devices (GPUs split into MIG devices are
+ * skipped). */
 static const struct nvml_gpu *device_find(const struct nvml_look *look, const char *uuid, int64_t number)
 {
     int64_t at = 0;
@@ -208,7 +209,7 @@ static const struct nvml_gpu *device_find(const struct nvml_look *look, const ch
     return NULL;
 }
 
-/* `well`: it is to be used, not only looked at. */
+/* `well`: rejects an unhealthy device, because it is to be used and not only watched. */
 static int given_fill(const struct gpus *g, const json_t *config, size_t i, bool well, struct gpu_given *ret,
                       struct berth_err *err)
 {
@@ -217,7 +218,7 @@ static int given_fill(const struct gpus *g, const json_t *config, size_t i, bool
     const struct nvml_gpu *gpu = device_find(&g->look, uuid, number);
     *ret = (struct gpu_given){.number = (int)number, .minor = -1, .instance = -1, .compute = -1, .memory_bytes = -1};
     if (!gpu && !uuid && g->looked_ns && !g->look.there)
-        return 0; /* of another maker: its number is all there is */
+        return 0; /* a GPU of another vendor: only its index is known */
     if (!gpu && (!g->looked_ns || *g->look.trouble))
         return err_set(err, ENODEV, "its GPUs cannot be given: %.180s",
                        g->looked_ns ? g->look.trouble : "the NVIDIA driver does not answer");
@@ -248,7 +249,7 @@ static void share_fill(const json_t *config, struct gpu_grant *grant)
         grant->share_bytes = (int64_t)((__int128)grant->at[0].memory_bytes * milli / BERTH_GPU_MILLI);
 }
 
-/* While nothing is known of a driver there may be one. */
+/* Until the first poll has completed, a driver may be present. */
 static bool may_have_nvidia(const struct gpus *g)
 {
     return !g->looked_ns || g->look.there || access("/dev/nvidiactl", F_OK) == 0;
@@ -289,7 +290,8 @@ static bool is_granted(const struct gpu_grant *grant, const struct nvml_gpu *gpu
     return false;
 }
 
-/* Where the file of one that is granted is not known: all but the files that are known to be others'. */
+/* Used if the device file of an assigned GPU is unknown: allows all GPU device files except those that are known to
+ * belong to other GPUs. */
 static int confine_loosely(const struct agent *a, const char *group, const struct gpu_grant *grant)
 {
     unsigned minors[MINORS];
@@ -330,7 +332,7 @@ int gpus_confine(const struct agent *a, const char *group, const struct gpu_gran
     return caps_major ? cgroup_devices_only(a->cgroups, group, caps_major, caps, caps_len) : rc;
 }
 
-/* ---- telling ---------------------------------------------------------------------------------------------------------- */
+/* ---- reporting -------------------------------------------------------------------------------------------------- */
 
 void gpus_tell(struct gpus *g, json_t *self)
 {
@@ -343,7 +345,7 @@ void gpus_tell(struct gpus *g, json_t *self)
         (void)json_array_append_new(conditions, json_pack("{s:s, s:s}", "type", "GpuFailed", "text", silence));
 }
 
-/* What there is; of a driver that is silent nothing is well. */
+/* Returns the GPUs; all are unhealthy while the driver does not answer. */
 static json_t *probe_now(struct gpus *g)
 {
     size_t i;
@@ -378,7 +380,7 @@ void gpus_probed(struct gpus *g, json_t *machine)
     (void)pthread_mutex_unlock(&g->lock);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------- */
+/* ---- lifetime --------------------------------------------------------------------------------------------------- */
 
 struct gpus *gpus_new(struct agent *a)
 {
@@ -398,7 +400,8 @@ struct gpus *gpus_new(struct agent *a)
     return g;
 }
 
-/* False: the driver does not let go of its thread, which stays behind with what it works on. */
+/* Stops the worker. False: the driver call does not return; the thread is abandoned together with the memory that it
+ * uses. */
 static bool worker_ends(struct gpus *g)
 {
     int64_t until_ns = steady_ns() + END_NS;

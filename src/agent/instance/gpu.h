@@ -1,10 +1,10 @@
-/* gpu.h - the GPUs of this machine: looked at every few seconds, told to the daemon, given to instances, watched.
+/* gpu.h - the node's NVIDIA GPUs: polls them every few seconds, reports them, assigns them to instances and watches
+ * their use.
  *
- * They are asked for on a thread of their own: a driver that hangs holds up nobody for long. As long as it has not answered no GPU is
- * given, and none can be opened: what is not known is refused. What an instance gets is by the names
- * that the driver knows them by; where neither the daemon nor the driver says a name, by their numbers. Memory and time that
- * an instance uses of them are those of the processes in its control group. Shares go to owners through MPS, where that is
- * wanted (mps.h).
+ * The driver is queried on a separate thread, so a hanging driver does not block the agent for long. Until the driver
+ * has answered, no GPU is assigned and none can be opened. GPUs are identified by UUID; if neither the daemon nor the
+ * driver gives a UUID, by index. The GPU memory and time of an instance are those of the processes in its cgroup.
+ * Shares of a GPU are enforced through MPS if enabled (mps.h).
  */
 #pragma once
 
@@ -18,33 +18,34 @@
 
 struct agent;
 struct gpus;
-/* Begins to look; whoever needs an answer waits for the first, some seconds at most. */
+/* Starts polling. The first caller that needs an answer waits up to some seconds for it. */
 struct gpus *gpus_new(struct agent *a);
 void gpus_free(struct gpus *g); /* NULL is fine */
 
-/* What an instance gets. */
+/* GPUs assigned to an instance. */
 struct gpu_grant {
-    bool nvidia; /* this machine has a driver for GPUs, or may have one: what is not given is to be refused */
+    bool nvidia; /* an NVIDIA driver is or may be present: device access must be restricted */
     struct gpu_given {
-        char uuid[NVML_UUID_MAX]; /* "": only its number is known */
-        int number, minor;        /* minor -1: not known */
-        int instance, compute;    /* of a part; -1 else */
-        int64_t memory_bytes;     /* -1: not known */
+        char uuid[NVML_UUID_MAX]; /* "": only the index is known */
+        int number, minor;        /* minor -1: unknown */
+        int instance, compute;    /* MIG instance ids; -1: not a MIG device */
+        int64_t memory_bytes;     /* -1: unknown */
     } at[NVML_GPUS_MAX];
     size_t len;
-    int share_milli;     /* of the one device; 0: it is all of them alone */
-    int64_t share_bytes; /* its part of that device's memory; 0: no bound */
+    int share_milli;     /* share of the single device in thousandths; 0: whole devices */
+    int64_t share_bytes; /* share of the device's memory; 0: unlimited */
 };
-/* From `gpus`, `gpu_uuids`, `gpu_milli` and `gpu_memory` of an instance's object; on any thread but the loop's. -ENODEV: one of
- * them is not there, or not well, or the driver does not tell. */
+/* Reads `gpus`, `gpu_uuids`, `gpu_milli` and `gpu_memory` of an instance's configuration. On any thread except the
+ * loop's, because it may wait. -ENODEV: a GPU is missing or unhealthy, or the driver does not answer. */
 int gpus_grant(struct gpus *g, const json_t *config, struct gpu_grant *ret, struct berth_err *err);
-/* A group without processes may open what is granted of GPUs, and nothing else of them. -errno: the kernel takes no such rule, or
- * nobody knows what it would be (-ENODATA: then what is known to be others' is refused). */
+/* Restricts a cgroup, before any process enters it, to the GPU device files in `grant`. Negative errno: the kernel does
+ * not support the rule, or the device numbers are unknown (-ENODATA; then only device files that are known to belong to
+ * other GPUs are denied). */
 int gpus_confine(const struct agent *a, const char *group, const struct gpu_grant *grant);
 
-/* Adds what is used and what is wrong to a report's "node"; on any thread. */
+/* Adds GPU usage and conditions to a report's "node"; on any thread. */
 void gpus_tell(struct gpus *g, json_t *self);
-/* Has something changed since gpus_probed, of what there is or whether it is well? On any thread. */
+/* Tells whether GPUs or their health have changed since gpus_probed. On any thread. */
 bool gpus_changed(struct gpus *g);
-/* Adds what there is to what probe_machine gave; on any thread. */
+/* Adds the GPUs to the result of probe_machine; on any thread. */
 void gpus_probed(struct gpus *g, json_t *machine);

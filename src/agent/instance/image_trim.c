@@ -1,4 +1,4 @@
-/* image_trim.c - images that no instance uses any more, kept within their bound. */
+/* image_trim.c - removes images that no instance uses, down to the size limit. */
 #include "agent/agent_parts.h"
 
 static void trim_work(void *ctx)
@@ -12,7 +12,7 @@ static void trim_after(void *ctx)
     ((struct agent *)ctx)->trimming = false;
 }
 
-/* One that was pulled and has not started yet uses an image that does not look used. */
+/* Tells whether an instance with an image is being started: its image may be pulled but not marked as used yet. */
 static bool anything_comes(const struct agent *a)
 {
     for (size_t i = 0; i < a->runs.len; i++)
@@ -26,5 +26,6 @@ void trim_images(struct agent *a)
     if (a->trimming || anything_comes(a))
         return;
     a->trimming = true;
-    worker_run(a->puller, trim_work, trim_after, a); /* whoever comes now pulls after it */
+    /* the puller works in order: later instances pull after the trim */
+    worker_run(a->puller, trim_work, trim_after, a);
 }

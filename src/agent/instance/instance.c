@@ -1,4 +1,4 @@
-/* instance.c - the life of one instance on this machine: prepared, launched, watched, stopped, cleared away, forgotten. */
+/* instance.c - lifecycle of one instance on this node: prepare, launch, watch, stop, clean up, forget. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -12,11 +12,12 @@
 #include "agent/instance/probes.h"
 #include "net/client/client.h"
 
-enum { TRIES_DOUBLING = 6, CHANGES_DOUBLING = 10 }; /* at the longest after 16 s; after some 4 minutes */
+/* longest delays: 16 s between cleanups, some 4 minutes between changes */
+enum { TRIES_DOUBLING = 6, CHANGES_DOUBLING = 10 };
 
 static void launch(struct run *r);
 
-/* ---- the list ------------------------------------------------------------------------------------------------------ */
+/* ---- list of instances ------------------------------------------------------------------------------------------ */
 
 static size_t place_of(const struct agent *a, uint64_t id)
 {
@@ -87,7 +88,7 @@ uint16_t run_port(const struct run *r, const char *endpoint)
     return 0;
 }
 
-/* ---- its end ------------------------------------------------------------------------------------------------------- */
+/* ---- end -------------------------------------------------------------------------------------------------------- */
 
 static void over(struct run *r, enum node_end end, int exit, const char *text)
 {
@@ -100,7 +101,7 @@ static void over(struct run *r, enum node_end end, int exit, const char *text)
     port_guard_drop(r->agent->guard, r->id);
     if (r->net.in + r->net.out > 0)
         node_spent(r->agent->node, r->id, "traffic", r->net.in + r->net.out);
-    node_over(r->agent->node, r->id, &outcome); /* r may be leaving now */
+    node_over(r->agent->node, r->id, &outcome); /* this call may free or remove r */
 }
 
 static void over_by_exit(struct run *r)
@@ -150,7 +151,7 @@ void run_timer(struct run *r, loop_call *call, int64_t after_ns)
     loop_timer_set(r->timer, loop_now_ns(r->agent->loop) + after_ns);
 }
 
-/* Tries again, ever less often. */
+/* Schedules another attempt with exponential backoff. */
 static void stays(struct run *r, loop_call *again)
 {
     unsigned doublings = r->tries < TRIES_DOUBLING ? r->tries++ : TRIES_DOUBLING;
@@ -162,7 +163,7 @@ static void reap_after(void *ctx)
 {
     struct run *r = ctx;
     r->busy = false;
-    if (r->rc < 0) { /* something of it cannot die yet, or is still mounted */
+    if (r->rc < 0) { /* a process cannot die yet, or a file system is still mounted */
         stays(r, reap_again);
         return;
     }
@@ -188,7 +189,7 @@ static void shim_ended(void *ctx, uint32_t events)
     loop_source_free(r->timer);
     r->timer = NULL;
     r->phase = RUN_REAPING;
-    if (!r->busy) /* else when the thread that has it is done */
+    if (!r->busy) /* otherwise the worker's callback does it */
         run_reap(r);
 }
 
@@ -202,7 +203,7 @@ void run_watch(struct run *r)
     }
 }
 
-/* ---- its beginning ------------------------------------------------------------------------------------------------- */
+/* ---- launch ----------------------------------------------------------------------------------------------------- */
 
 const char *run_secret(void *ctx, const char *secret, const char *key)
 {
@@ -210,7 +211,7 @@ const char *run_secret(void *ctx, const char *secret, const char *key)
     return json_string_value(json_object_get(json_object_get(r->secrets, secret), key));
 }
 
-/* Of those from this phase on. */
+/* Tells whether no other instance of the same owner is in a phase between `from` and RUN_OVER. */
 static bool is_alone_of_owner(const struct run *r, enum run_phase from)
 {
     const struct agent *a = r->agent;
@@ -270,7 +271,7 @@ static void launch_after(void *ctx)
         begun(r);
 }
 
-/* The next of them; each is made when it is first needed. */
+/* Returns the next launcher in round-robin order; creates it on first use. */
 static struct worker *launcher(struct agent *a)
 {
     struct worker **w = &a->launchers[a->launcher++ % LAUNCHERS];
@@ -355,7 +356,7 @@ static void prepared(struct run *r)
     worker_run(r->agent->puller, pull_work, pull_after, r);
 }
 
-/* ---- secrets ------------------------------------------------------------------------------------------------------- */
+/* ---- secrets ---------------------------------------------------------------------------------------------------- */
 
 struct fetch {
     struct agent *agent;
@@ -387,7 +388,7 @@ static void fetched(void *ctx, int status, const char *body, size_t len)
         then(r);
 }
 
-/* Asks for every secret that its files name, then goes on. */
+/* Requests every secret that the files of the configuration name, then calls `then`. */
 static void fetch_secrets(struct run *r, const json_t *config, void (*then)(struct run *r))
 {
     const json_t *files = json_object_get(config, "files");
@@ -401,7 +402,7 @@ static void fetch_secrets(struct run *r, const json_t *config, void (*then)(stru
             continue;
         struct fetch *f = mem_zalloc(sizeof *f);
         *f = (struct fetch){r->agent, r->id, mem_strdup(secret), then};
-        (void)json_object_set_new(r->secrets, secret, json_object()); /* asked for */
+        (void)json_object_set_new(r->secrets, secret, json_object()); /* marks it as requested */
         str_add(&path, "/secrets/");
         client_encode(&path, secret);
         r->fetching++;
@@ -411,12 +412,12 @@ static void fetch_secrets(struct run *r, const json_t *config, void (*then)(stru
         then(r);
 }
 
-/* ---- what node/ asks ----------------------------------------------------------------------------------------------- */
+/* ---- interface to node/ ----------------------------------------------------------------------------------------- */
 
 static void start(void *ctx, uint64_t id, const json_t *config)
 {
     struct agent *a = ctx;
-    if (run_find(a, id)) { /* listed again after it was not: what was here of it is still being cleared away */
+    if (run_find(a, id)) { /* the daemon listed it again while its earlier run is still being cleaned up */
         static const struct node_outcome again = {NODE_FAILED, -1, "it has run here before"};
         node_over(a->node, id, &again);
         return;
@@ -441,7 +442,8 @@ static void change_again(void *ctx)
         fetch_secrets(r, r->config, change_now);
 }
 
-/* The daemon does not ask twice for the same, and what failed may go well later: a secret could not be had just now. */
+/* Schedules another attempt: the daemon does not send the same configuration twice, and the failure may be temporary,
+ * such as an unavailable secret. */
 static void change_later(struct run *r)
 {
     unsigned doublings = r->change_tries < CHANGES_DOUBLING ? r->change_tries++ : CHANGES_DOUBLING;
@@ -517,7 +519,7 @@ static void forget_work(void *ctx)
     struct run *r = ctx;
     const json_t *keep = json_object_get(json_object_get(r->config, "log"), "keep_ns");
     r->rc = compose_clear(r);
-    if (r->rc == 0 && keep) /* if it cannot be said, it stays while there is room */
+    if (r->rc == 0 && keep) /* without a recorded retention time the log is kept until space is needed */
         (void)log_keep(r->agent->place, r->id, json_integer_value(keep), NULL);
     if (r->rc == 0 && r->last)
         compose_leftovers(r);

@@ -1,5 +1,5 @@
-/* instance_exec.c - programs beside instances, for errands and health checks: how one ended, and the end of one that is not wanted
- * any more. */
+/* instance_exec.c - helper programs of instances, for exec sessions and probes: reads their exit status and kills them.
+ */
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -8,9 +8,9 @@
 
 #include "agent/agent_parts.h"
 
-/* One that was killed and has yet to be waited for. */
+/* A killed program that has not been reaped. */
 struct dying {
-    struct dying *next, **back; /* back: what points here */
+    struct dying *next, **back; /* back: the pointer that points to this entry */
     int pidfd;
     struct loop_source *source;
 };
@@ -45,7 +45,7 @@ void beside_kill(struct agent *a, struct beside *b)
 {
     int pidfd = b->pidfd;
     b->pidfd = -1;
-    beside_close(b); /* whoever writes on hears of it, and a terminal hangs up */
+    beside_close(b); /* writers get EPIPE or SIGPIPE, a terminal hangs up */
     if (pidfd < 0)
         return;
     (void)syscall(SYS_pidfd_send_signal, pidfd, SIGHUP, NULL, 0);
@@ -56,7 +56,7 @@ void beside_kill(struct agent *a, struct beside *b)
         a->dying->back = &d->next;
     a->dying = d;
     if (loop_watch_fd(a->loop, pidfd, EPOLLIN, died, d, &d->source, NULL) < 0)
-        dying_free(d); /* it stays a zombie until the agent ends */
+        dying_free(d); /* the program stays a zombie until the agent exits */
 }
 
 void beside_end(struct agent *a)

@@ -1,7 +1,8 @@
-/* limits.c - the limits of an instance: put in force before it begins, changed, looked at, taken away.
+/* limits.c - limits of an instance: applied before it starts, changed, polled, removed.
  *
- * The kernel keeps those of control groups (machine/cgroup/cgroup.h) and of the network (machine/net/net_limit.h); what an instance takes of the
- * disk is counted now and then on a thread of its own (machine/cgroup/disk_limit.h). What is not enforced, or not kept, is told.
+ * The kernel enforces the limits of cgroups (machine/cgroup/cgroup.h) and of the network (machine/net/net_limit.h).
+ * Disk use is counted periodically on a separate thread (machine/cgroup/disk_limit.h). Limits that are not enforced or
+ * are exceeded are reported.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,17 +16,18 @@
 #include "machine/vm/vm.h"
 #include "wire/text/quantity.h"
 
-#define DISK_NS (30 * SECOND_NS)      /* between two counts of one instance's files */
-#define DISK_ABOVE_NS (2 * SECOND_NS) /* the same of one that has too many */
+#define DISK_NS (30 * SECOND_NS)      /* interval between disk counts of one instance */
+#define DISK_ABOVE_NS (2 * SECOND_NS) /* the same for an instance above its limit */
 
 struct limits {
     struct cgroup_limits group;
     struct net_limits net;
     struct disk_limit disk;
-    char other[CGROUP_LIST_MAX]; /* that nobody here knows */
+    char other[CGROUP_LIST_MAX]; /* names that this agent does not know */
 };
 
-/* Of a virtual machine its flavor, too: a guest has the memory that it began with. */
+/* Reads the limits of the configuration. A virtual machine also has the limits of its flavor; its guest keeps the
+ * memory that it started with. */
 static int limits_read(const struct run *r, struct limits *ret, struct berth_err *err)
 {
     static const char *const known[] = {"network", "network-in", "network-out",
@@ -49,7 +51,7 @@ static const char *unified(const struct run *r, char buf[static PLACE_PATH_MAX])
     return cgroup_unified(r->agent->cgroups, r->group, buf, PLACE_PATH_MAX);
 }
 
-/* All but the control group's: these are in r->unenforced already. */
+/* Applies the limits other than the cgroup's, and adds those that are not enforced to r->unenforced. */
 static void rest_put(struct run *r, const struct limits *l)
 {
     char path[PLACE_PATH_MAX], net[CGROUP_LIST_MAX];
@@ -91,7 +93,7 @@ int limits_change(struct run *r)
     return rc;
 }
 
-/* What it had of the kinds that cannot be asked for again. */
+/* Restores from the instance directory what cannot be queried again: unenforced GPU limits and the guest's memory. */
 static void began_read(struct run *r)
 {
     CLEANUP(mem) char *text = NULL, *gpus = NULL;
@@ -113,7 +115,7 @@ void limits_adopt(struct run *r)
     char path[PLACE_PATH_MAX];
     began_read(r);
     ports_guard(r, unified(r, path));
-    if (json_object_size(r->config) == 0) /* it cannot be read: those in force are better than none */
+    if (json_object_size(r->config) == 0) /* unreadable configuration: keep the limits in force */
         (void)err_set(&r->err, ENODATA, "its configuration cannot be read; the limits stay as they are");
     else if (limits_change(r) == 0)
         return;
@@ -124,20 +126,21 @@ void limits_end(struct run *r)
 {
     char path[PLACE_PATH_MAX];
     struct net_limits limits;
-    if (r->counted || (net_limits_read(r->config, &limits, NULL) == 0 && limits.wanted)) { /* an earlier agent's, too */
+    if (r->counted || (net_limits_read(r->config, &limits, NULL) == 0 && limits.wanted)) {
+        /* including counters that an earlier agent set up */
         struct net_counts last = nets_end(r->agent->nets, r->id, unified(r, path));
         r->net = last.in + last.out > 0 ? last : r->net;
     }
     r->counted = false;
 }
 
-/* ---- the disk ---------------------------------------------------------------------------------------------------------- */
+/* ---- the disk --------------------------------------------------------------------------------------------------- */
 
-/* One count at a time: whoever is not counted now is at a later look. */
+/* Counts one instance at a time; the others wait for a later poll. */
 struct disks {
     struct agent *agent;
     struct worker *worker;
-    uint64_t id; /* of whom is being counted; 0: nobody */
+    uint64_t id; /* instance being counted; 0: none */
     json_t *config;
     int64_t bytes;
     int rc;
@@ -165,7 +168,7 @@ static void disk_work(void *ctx)
     d->rc = disk_bytes(d->agent->place, d->id, d->config, &d->bytes);
 }
 
-/* Each count is judged once. */
+/* Compares a completed count with the limit. */
 static void disk_judge(struct run *r)
 {
     struct limits l;
@@ -202,7 +205,8 @@ static bool disk_is_due(const struct run *r, const struct disk_limit *limit, int
     return limit->wanted && (!r->disk_ns || now_ns - r->disk_ns >= every_ns);
 }
 
-/* Of all that are due whoever waits for longest: one that is above its limit is due at every look. */
+/* Counts the due instance that has waited longest; an instance above its limit is due at every poll and must not starve
+ * the others. */
 static void disk_count(struct agent *a)
 {
     struct disks *d = a->disks;
@@ -220,13 +224,13 @@ static void disk_count(struct agent *a)
     worker_run(d->worker, disk_work, disk_after, d);
 }
 
-/* ---- looks --------------------------------------------------------------------------------------------------------------- */
+/* ---- polling ---------------------------------------------------------------------------------------------------- */
 
-/* What was seen of the network since the last look. */
+/* Network usage since the last poll. */
 struct seen {
     bool counted, rated;
     struct net_look look;
-    int64_t in, out; /* bytes a second, where `rated` */
+    int64_t in, out; /* bytes a second; valid if `rated` */
 };
 
 static struct seen net_look(struct run *r, int64_t now_ns)
@@ -244,7 +248,7 @@ static struct seen net_look(struct run *r, int64_t now_ns)
     return s;
 }
 
-/* What was enforced may not be any more, and the other way round. */
+/* Updates r->unenforced: network limits may stop or start being enforced while the instance runs. */
 static void net_unenforced(struct run *r, const char *now)
 {
     static const char *const names[] = {"network", "network-in", "network-out", "traffic", "traffic-throttle"};
@@ -273,7 +277,7 @@ void limits_stop(struct run *r, const char *text, bool now)
     agent_machine.stop(r->agent, r->id, now);
 }
 
-/* `network` is judged by what is not said of one way alone. */
+/* Adds the samples of the network. The limit `network` applies to the directions that have no limit of their own. */
 static size_t net_samples(const struct limits *l, const struct seen *s, struct limit_sample *to)
 {
     const char *given = l->net.given;
@@ -295,7 +299,8 @@ static size_t net_samples(const struct limits *l, const struct seen *s, struct l
     return len;
 }
 
-/* What it uses above its limits although it should not be able to. */
+/* Compares usage with limits, including limits that the kernel does not enforce, and stops an instance that exceeds
+ * them. */
 static void judge(struct run *r, const struct limits *l, const struct cgroup_usage *used, const struct seen *s,
                   int64_t now_ns)
 {
@@ -318,7 +323,7 @@ static void judge(struct run *r, const struct limits *l, const struct cgroup_usa
     limits_stop(r, text, false);
 }
 
-/* used: NULL where there is no control group to tell it. */
+/* used: NULL if the cgroup cannot be read */
 static void tell_usage(const struct run *r, const struct limits *l, const struct cgroup_usage *used,
                        const struct seen *s, int64_t now_ns)
 {
@@ -329,7 +334,7 @@ static void tell_usage(const struct run *r, const struct limits *l, const struct
         amounts[len++] = (struct berth_amount){"memory", used->memory_bytes};
         amounts[len++] = (struct berth_amount){"pids", used->pids};
     }
-    if (used && r->used_ns && past_ns > 0) /* cpu takes two looks */
+    if (used && r->used_ns && past_ns > 0) /* a CPU rate needs two polls */
         amounts[len++] = (struct berth_amount){"cpu", (used->cpu_ns - r->used.cpu_ns) * 1000 / past_ns};
     if (s->rated) {
         amounts[len++] = (struct berth_amount){"network-in", s->in};
@@ -342,7 +347,7 @@ static void tell_usage(const struct run *r, const struct limits *l, const struct
     node_usage(r->agent->node, r->id, amounts, len);
 }
 
-/* Whoever has no limit of it any more is not above it. */
+/* Clears the exceeded state after the disk limit was removed. */
 static void disk_forget(struct run *r, const struct disk_limit *limit)
 {
     if (limit->bytes || !r->disk_over)

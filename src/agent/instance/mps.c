@@ -1,4 +1,4 @@
-/* mps.c - control daemons of MPS, one for each GPU and owner. */
+/* mps.c - starts and stops MPS control daemons, one for each GPU and owner. */
 #include "agent/instance/mps.h"
 
 #include <dirent.h>
@@ -19,10 +19,11 @@
 #define CONTROL "nvidia-cuda-mps-control"
 enum { KEY_MAX = 64, PERMILLE_PERCENT = 10, SOCKET_PATH_MAX = 108, SOCKET_NAME_MAX = 24 };
 
-/* The daemon and its server run as the owner, who may do as he likes with them: they have what they need, and no more. */
+/* Limits of the daemon and its server. Both run as the owner, who can control them, so their resources are bounded. */
 static const struct cgroup_limits daemon_limits = {.cpu_milli = 2000, .memory_bytes = INT64_C(2) << 30, .pids = 512};
 
-/* STATE/mps/KEY[/part]; "0.200000" is GPU 0 and this user. Short: sockets are in it. */
+/* Builds STATE/mps/KEY[/part]; key "0.200000" is GPU 0 and uid 200000. Kept short, because paths of sockets are
+ * limited. */
 static const char *folder(const struct agent *a, const char *key, const char *part, char buf[static PATH_MAX])
 {
     (void)snprintf(buf, PATH_MAX, "%s/mps/%s%s%s", place_dir(a->place), key, *part ? "/" : "", part);
@@ -34,7 +35,7 @@ static void group_name(const char *key, char ret[static KEY_MAX + 8])
     (void)snprintf(ret, KEY_MAX + 8, "mps-%s", key);
 }
 
-/* ---- the daemon ------------------------------------------------------------------------------------------------------- */
+/* ---- the daemon ------------------------------------------------------------------------------------------------- */
 
 static int folder_make(const struct agent *a, const char *key, const char *part, const struct user *user)
 {
@@ -54,7 +55,7 @@ static int folders_make(const struct agent *a, const char *key, const struct use
     return rc < 0 ? rc : folder_make(a, key, "log", user);
 }
 
-/* It becomes a daemon in its group, whatever it forks. */
+/* Starts the daemon inside its cgroup, so that all its children stay in it. */
 static int daemon_start(const struct agent *a, const char *key, const char *uuid, const struct user *user,
                         const char *const *entrances, struct berth_err *err)
 {
@@ -95,7 +96,7 @@ static int daemon_ensure(const struct agent *a, const char *key, const struct gp
     bool lives = !cgroup_empty(a->cgroups, group);
     CLEANUP(close_fd) int before = lives ? -1 : open(folder(a, key, "", path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (before >= 0)
-        (void)tree_remove(before, "pipe"); /* of one that went down with the machine */
+        (void)tree_remove(before, "pipe"); /* left by a daemon that ended with a machine crash */
     int rc = folders_make(a, key, user);
     if (rc < 0)
         return err_set(err, -rc, "cannot make %s: %s", folder(a, key, "", path), strerror(-rc));
@@ -103,7 +104,7 @@ static int daemon_ensure(const struct agent *a, const char *key, const struct gp
         return 0;
     rc = cgroup_make(a->cgroups, group, &daemon_limits, unenforced, err);
     if (rc == 0)
-        (void)gpus_confine(a, group, grant); /* where that cannot be, the instance says so of itself */
+        (void)gpus_confine(a, group, grant); /* if this fails, the same failure is reported for the instance */
     size_t len = rc == 0 ? cgroup_entrances(a->cgroups, group, entrances) : 0;
     if (rc == 0)
         rc = daemon_start(a, key, grant->at[0].uuid, user, (const char *const *)entrances, err);
@@ -114,7 +115,7 @@ static int daemon_ensure(const struct agent *a, const char *key, const struct gp
     return rc;
 }
 
-/* ---- its end ---------------------------------------------------------------------------------------------------------- */
+/* ---- its end ---------------------------------------------------------------------------------------------------- */
 
 static bool has_users(const struct agent *a, const char *key)
 {
@@ -132,11 +133,11 @@ static int daemon_end(const struct agent *a, const char *key)
     if (rc < 0 && rc != -ENOENT)
         return rc;
     CLEANUP(close_fd) int all = open(folder(a, "", "", path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    (void)tree_remove(all, key); /* what cannot go now goes with the next one's end */
+    (void)tree_remove(all, key); /* what cannot be removed now is removed at the next end */
     return 0;
 }
 
-/* ---- instances -------------------------------------------------------------------------------------------------------- */
+/* ---- instances -------------------------------------------------------------------------------------------------- */
 
 static int user_note(const struct agent *a, const char *key, uint64_t id)
 {

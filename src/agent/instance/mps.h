@@ -1,11 +1,11 @@
-/* mps.h - shares of a GPU through NVIDIA's MPS: the driver itself holds a process to its part of time and memory.
+/* mps.h - GPU shares through NVIDIA's MPS: the driver enforces the share of compute time and memory of a process.
  *
- * One control daemon for each GPU and owner, begun with the first of the owner's instances that has a share there and ended
- * with the last. It runs as the owner: a fault in one client ends all clients of its server, so owners do not share one. It
- * lives in a control group of its own and outlives the agent. Whom it serves is a file each in its folder, so that a later
- * agent knows.
+ * There is one MPS control daemon for each GPU and owner, started with the owner's first instance that has a share
+ * there and stopped with the last. It runs as the owner: a fault in one client ends all clients of its server, so
+ * owners do not share a daemon. It has its own cgroup and outlives the agent. Its directory has one file for each
+ * instance that uses it, which a restarted agent reads.
  *
- * Not for containers and parts of GPUs: these are watched only.
+ * Containers and MIG devices do not use MPS: their shares are only watched.
  */
 #pragma once
 
@@ -21,9 +21,11 @@ struct mps_share {
     unsigned percent;  /* CUDA_MPS_ACTIVE_THREAD_PERCENTAGE */
 };
 
-/* On a launcher's thread. Texts are the arena's. -ENOENT: MPS is not installed; another errno with what went wrong: the
- * share can be used without it, and is not enforced then. */
+/* Registers the instance with the MPS daemon of its GPU and owner, starting the daemon if needed. On a launcher's
+ * thread. Texts are allocated from the arena. -ENOENT: MPS is not installed. On any error the share can be used but is
+ * not enforced. */
 int mps_join(struct run *r, const struct gpu_grant *grant, const struct user *user, struct arena *arena,
              struct mps_share *ret, struct berth_err *err);
-/* The instance is over; on any thread. Nothing of a daemon is left whose last one it was. -EBUSY: not yet. */
+/* Unregisters an ended instance; on any thread. Stops and removes each daemon without instances. -EBUSY: not possible
+ * yet. */
 int mps_leave(struct run *r);

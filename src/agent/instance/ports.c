@@ -11,14 +11,14 @@
 #include "machine/net/port.h"
 #include "wire/text/document.h"
 
-/* "port tcp/10016": a resource may be called "tcp", and must not be taken for a port. */
+/* Builds the claim name "port tcp/10016". The prefix avoids conflicts with an exclusive resource called "tcp". */
 static const char *port_claim(const char *protocol, uint16_t port, char buf[static 32])
 {
     (void)snprintf(buf, 32, "port %s/%u", protocol, port);
     return buf;
 }
 
-/* Ports of the range that somebody here was told, and may not have bound yet. */
+/* Lists ports of the range that instances have claimed but may not have bound yet. */
 static size_t ports_claimed(struct run *r, const char *protocol, uint16_t start, uint16_t count,
                             uint16_t ret[static PORT_BLOCK])
 {
@@ -30,7 +30,7 @@ static size_t ports_claimed(struct run *r, const char *protocol, uint16_t start,
     return len;
 }
 
-/* Instances of a workload may have each other's ports. */
+/* Identifies the workload: instances of one workload may use each other's ports. */
 static uint64_t guard_owner(const struct run *r)
 {
     const char *workload = json_string_value(json_object_get(r->config, "workload"));
@@ -88,7 +88,7 @@ static int port_make(struct run *r, const json_t *wish, struct bound *b, struct 
     uint16_t port = 0;
     int fd = -1;
     char what[32];
-    do { /* again where another launcher took it in between */
+    do { /* retry if another launcher claimed the port in between */
         if (fd >= 0)
             (void)close(fd);
         fd = -1;
@@ -142,7 +142,7 @@ int bound_make(struct run *r, struct bound *ret, struct berth_err *err)
     return 0;
 }
 
-/* "PORT_WEB" of "web": what a variable may be called. */
+/* Builds a valid variable name: "PORT_WEB" of "web". */
 static const char *variable(struct arena *arena, const char *prefix, const char *name)
 {
     char *text = arena_fmt(arena, "%s_%s", prefix, name);

@@ -1,6 +1,8 @@
-/* ports.h - the ports of an instance: found within its block, handed over listening or told by name, written down.
+/* ports.h - ports and exclusive resources of an instance: picks free ones, passes them to the instance and records
+ * them.
  *
- * And pieces of exclusive resources, by the same rule: the first that nobody here has.
+ * A port is taken from the endpoint's port block and passed as a listening socket or by an environment variable. Of an
+ * exclusive resource the first piece is taken that no instance on this node has.
  */
 #pragma once
 
@@ -8,7 +10,7 @@
 
 struct bound {
     struct {
-        const char *endpoint; /* the configuration's */
+        const char *endpoint; /* points into the configuration */
         uint16_t port;
     } ports[ENDPOINTS_MAX];
     size_t ports_len;
@@ -18,18 +20,19 @@ struct bound {
     json_t *exclusive; /* {resource: name} */
 };
 
-/* Takes a port for each endpoint. -EADDRINUSE: the whole block is taken, and by whom nobody knows. */
+/* Claims a port for each endpoint and the exclusive resources. -EADDRINUSE: all ports of a block are in use by
+ * processes outside Berth. */
 int bound_make(struct run *r, struct bound *ret, struct berth_err *err);
-/* PORT, PORT_NAME, BERTH_EXCLUSIVE_NAME. */
+/* Adds PORT, PORT_NAME and BERTH_EXCLUSIVE_NAME to the environment. */
 void bound_env(const struct bound *b, struct arena *arena, void (*add)(void *ctx, const char *name, const char *value),
                void *ctx);
-/* Writes them into the instance's folder, so that the next agent knows them, and into the run. */
+/* Writes the ports into the instance directory, for a restarted agent, and into `r`. */
 int bound_keep(struct run *r, const struct bound *b, struct berth_err *err);
-/* The other way round, for an instance that was found. */
+/* Restores ports and claims of an adopted instance from its directory. */
 void bound_read(struct run *r);
 void bound_done(struct bound *b);
-/* Before anything of the instance runs: keeps it from ports of others' blocks, where the kernel can. `group`: its folder in a cgroup v2
- * hierarchy; NULL: there is none. */
+/* Denies the instance, before any of its processes runs, ports in the blocks of other workloads, if the kernel supports
+ * it. `group`: its cgroup v2 directory; NULL: none. */
 void ports_guard(struct run *r, const char *group);
-/* Tells of a port of another's block that it was refused, or has bound. */
+/* Reports a port of another workload's block that the instance tried to bind or has bound. */
 void ports_look(struct run *r);

@@ -1,4 +1,4 @@
-/* power.c - the power button of a virtual machine: pressed on the cleaner's thread, as qemu may be slow to answer. */
+/* power.c - powers down a virtual machine; on the cleaner's thread, as qemu may answer slowly. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -19,13 +19,15 @@ static void press_after(void *ctx)
     r->busy = false;
     if (r->phase == RUN_REAPING) {
         run_reap(r);
-    } else if (r->stop_now) { /* its time was over meanwhile */
+    } else if (r->stop_now) { /* the grace time ended meanwhile */
         run_kill(r);
     } else if (r->rc < 0 && r->pid_fd >= 0) {
         NOTE(r->agent, LEVEL_WARN, "instance.unheard", LOG_NUMBER("id", (int64_t)r->id),
              LOG_TEXT("text", strerror(-r->rc)));
-        if (r->rc != -ETIMEDOUT)                                               /* one that is slow is asked again */
-            (void)syscall(SYS_pidfd_send_signal, r->pid_fd, SIGTERM, NULL, 0); /* writes what it has, and ends */
+        /* after a timeout the power-down is sent again */
+        if (r->rc != -ETIMEDOUT)
+            /* on SIGTERM qemu flushes its disks and exits */
+            (void)syscall(SYS_pidfd_send_signal, r->pid_fd, SIGTERM, NULL, 0);
     }
 }
 

@@ -2,7 +2,7 @@
 
 #include <sys/epoll.h>
 
-/* A program beside the instance, asked how it is. Its words are nobody's business. */
+/* A probe program that runs in the instance. Its output is discarded. */
 struct question {
     struct run *run;
     struct beside beside;
@@ -94,7 +94,7 @@ static void verdict(void *ctx, bool ready, const char *text)
     node_health(r->agent->node, r->id, ready, text);
 }
 
-/* ---- ports that are awaited ---- */
+/* ---- awaited ports ---------------------------------------------------------------------------------------------- */
 
 /* An instance becomes ready soon after its ports accept connections; a start of up to a second is not reported as a
  * failure. */

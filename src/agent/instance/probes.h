@@ -1,8 +1,10 @@
-/* probes.h - health checks of an instance: what health.h needs of it. An instance of an app without a health check is
- * ready once its awaited ports have accepted a connection (docs/services.md). */
+/* probes.h - connects the probes of an instance (machine/health/health.h) to the agent. An instance of an app without a
+ * health check is ready once its awaited ports have accepted a connection (docs/services.md).
+ */
 #pragma once
 
 #include "agent/agent_parts.h"
 
-/* NULL: it has none, or none that makes sense, and no port is awaited. Belongs in r->health, which it may replace. */
+/* Creates the probe; store it in r->health, where later steps may replace it. NULL: no valid health check and no
+ * awaited port. */
 struct health *wellness_new(struct run *r);

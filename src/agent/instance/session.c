@@ -1,7 +1,7 @@
-/* session.c - what people ask of an instance through the daemon: its log, a program beside it, a signal.
+/* session.c - sessions that users open to an instance through the daemon: log, exec, signal.
  *
- * Output goes back in pieces, one POST at a time for each errand: the daemon answers when there is room for the next, so a
- * slow reader slows the writer down and nothing piles up here.
+ * Output is sent in pieces, one POST at a time for each session: the daemon answers when it has room for the next
+ * piece, so a slow reader slows the program down and nothing accumulates here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,25 +21,25 @@ enum { PIECE_BYTES = 48 * 1024, ERRANDS_MAX = 256, INPUT_BYTES_MAX = 8 << 20 };
 
 struct pipe_out {
     struct errand *errand;
-    int fd; /* -1: ended */
+    int fd; /* -1: closed */
     const char *stream;
-    struct loop_source *source; /* NULL: not watched while a piece is on its way */
+    struct loop_source *source; /* NULL: not watched while a piece is being sent */
 };
 
 struct errand {
     struct errands *all;
     char *call;
-    uint64_t id;  /* of the instance */
-    char *optask; /* instead: its key; NULL: none */
+    uint64_t id;  /* id of the instance */
+    char *optask; /* key of an OpTask instead of an instance; NULL: none */
     bool sending;
-    /* Of a log. */
+    /* Fields of a log session. */
     struct logfile *log;
     bool follow, gap; /* gap: bytes between the wanted cursor and the first piece were removed */
     struct loop_source *timer;
-    /* Of a program. */
+    /* Fields of an exec session. */
     bool program, eof, exited;
     int exit;
-    struct berth_err failure; /* why it was never run; code 0: it was */
+    struct berth_err failure; /* why the program was never executed; code 0: it was */
     struct beside beside;
     struct loop_source *ended, *room;
     struct pipe_out out, err;
@@ -101,7 +101,7 @@ static struct errand *errand_find(const struct errands *all, const char *call)
     return NULL;
 }
 
-/* ---- sending back -------------------------------------------------------------------------------------------------- */
+/* ---- sending output --------------------------------------------------------------------------------------------- */
 
 static void ignored(void *ctx, int status, const char *body, size_t len)
 {
@@ -122,7 +122,7 @@ static void send_end(struct agent *a, const char *call, int exit, const char *er
     link_post(a->link, path.at, NULL, str_text(&body), body.len, ignored, NULL);
 }
 
-/* Answers find their errand by its call: it may be gone. */
+/* A pending POST. It refers to its session by name, because the session may end first. */
 struct sent {
     struct errands *all;
     char *call;
@@ -140,7 +140,7 @@ static void sent_answered(void *ctx, int status, const char *body, size_t len)
         return;
     e->sending = false;
     bool taken = status == 200 || status == 204;
-    if (!taken && status != 404) /* somebody may still listen, and would wait for ever */
+    if (!taken && status != 404) /* a client that is still connected would otherwise wait for ever */
         send_end(e->all->agent, e->call, -1, "its output could not be sent");
     if (!taken)
         errand_free(e);
@@ -150,7 +150,8 @@ static void sent_answered(void *ctx, int status, const char *body, size_t len)
         program_step(e);
 }
 
-/* With a piece of a log goes the cursor behind it, from which the log can be read on over another connection. */
+/* Sends one piece of output. A piece of a log comes with the cursor behind it, from which the log can be continued over
+ * another connection. */
 static void send_piece(struct errand *e, const char *stream, const void *data, size_t len)
 {
     CLEANUP(str) struct str path = {0};
@@ -167,7 +168,7 @@ static void send_piece(struct errand *e, const char *stream, const void *data, s
     link_post(e->all->agent->link, path.at, "application/octet-stream", data, len, sent_answered, s);
 }
 
-/* ---- a log --------------------------------------------------------------------------------------------------------- */
+/* ---- log -------------------------------------------------------------------------------------------------------- */
 
 static void log_step(void *ctx)
 {
@@ -178,7 +179,8 @@ static void log_step(void *ctx)
     vec_resize(&e->piece, PIECE_BYTES);
     const struct run *r = run_find(a, e->id);
     bool lives = e->optask ? optask_lives(a->optasks, e->optask, e->id)
-                           : r && r->phase <= RUN_REAPING; /* asked before the read: what it says last is not missed */
+                           /* checked before the read, so that the last lines are not missed */
+                           : r && r->phase <= RUN_REAPING;
     ssize_t len = logfile_read(e->log, e->piece.at, e->piece.len);
     if (len > 0) {
         send_piece(e, "out", e->piece.at, (size_t)len);
@@ -210,18 +212,19 @@ static int log_begin(struct errand *e, const json_t *line, struct berth_err *err
         return rc;
     e->follow = json_is_true(json_object_get(line, "follow"));
     e->timer = loop_timer_new(e->all->agent->loop, log_step, e);
-    send_piece(e, "out", "", 0); /* it has begun, even if there is nothing to say for a while */
+    send_piece(e, "out", "", 0); /* tells the client that the session has begun, even if there is no output yet */
     return 0;
 }
 
-/* ---- a program ----------------------------------------------------------------------------------------------------- */
+/* ---- exec ------------------------------------------------------------------------------------------------------- */
 
 static void out_ready(void *ctx, uint32_t events)
 {
     struct pipe_out *p = ctx;
     struct errand *e = p->errand;
     (void)events;
-    if (e->sending) { /* later: the answer brings us back. Whoever left the other end would wake us all the time */
+    if (e->sending) {
+        /* the answer's callback watches it again; a closed pipe would wake the loop constantly meanwhile */
         source_drop(&p->source);
         return;
     }
@@ -229,14 +232,14 @@ static void out_ready(void *ctx, uint32_t events)
     ssize_t len = read(p->fd, e->piece.at, e->piece.len);
     if (len > 0) {
         send_piece(e, p->stream, e->piece.at, (size_t)len);
-    } else if (len == 0 || (errno != EAGAIN && errno != EINTR)) { /* a terminal that is left says EIO */
+    } else if (len == 0 || (errno != EAGAIN && errno != EINTR)) { /* a terminal without processes returns EIO */
         source_drop(&p->source);
         p->fd = -1;
         program_step(e);
     }
 }
 
-/* Of one that cannot be watched no more is heard. */
+/* A descriptor that cannot be watched is treated as closed. */
 static void pipe_watch(struct pipe_out *p)
 {
     if (p->fd >= 0 && !p->source &&
@@ -244,7 +247,7 @@ static void pipe_watch(struct pipe_out *p)
         p->fd = -1;
 }
 
-/* Goes on after a piece was taken, or ends when all is said. */
+/* Continues after the daemon has accepted a piece, or ends the session after the last one. */
 static void program_step(struct errand *e)
 {
     if (e->sending)
@@ -291,7 +294,8 @@ static void input_more(struct errand *e)
 {
     if (!e->program || e->beside.in < 0 || e->room)
         return;
-    int fd = e->beside.in == e->beside.out ? dup(e->beside.in) : e->beside.in; /* one source for each descriptor */
+    /* one event source for each descriptor */
+    int fd = e->beside.in == e->beside.out ? dup(e->beside.in) : e->beside.in;
     if (fd < 0)
         return;
     if (e->beside.in == e->beside.out)
@@ -299,11 +303,12 @@ static void input_more(struct errand *e)
     (void)loop_watch_fd(e->all->agent->loop, fd, EPOLLOUT, input_room, e, &e->room, NULL);
 }
 
-/* False: there is no room, and what comes after a gap is worth nothing. */
+/* Queues input for the program. False: the queue is full, and the session must end, because input with a gap is
+ * useless. */
 static bool input_take(struct errand *e, const char *text)
 {
     CLEANUP(str) struct str bytes = {0};
-    if (e->beside.in < 0) /* it has closed its end: as with a pipe, nobody reads this */
+    if (e->beside.in < 0) /* the program has closed its input: discard, as a pipe would */
         return true;
     if (!str_add_base64_bytes(&bytes, text, strlen(text)) || e->input.len + bytes.len > INPUT_BYTES_MAX)
         return false;
@@ -364,13 +369,13 @@ static int program_begin(struct errand *e, const json_t *line, struct berth_err 
     if (rc < 0)
         return rc;
     e->program = true;
-    (void)fcntl(e->beside.in, F_SETFL, O_NONBLOCK); /* a program that does not read must not hold up the agent */
+    (void)fcntl(e->beside.in, F_SETFL, O_NONBLOCK); /* a program that does not read must not block the agent */
     pipe_begin(e, &e->out, e->beside.out, "out");
     pipe_begin(e, &e->err, e->beside.err, "err");
     return loop_watch_fd(a->loop, e->beside.pidfd, EPOLLIN, program_ended, e, &e->ended, err);
 }
 
-/* ---- a signal ------------------------------------------------------------------------------------------------------ */
+/* ---- signal ----------------------------------------------------------------------------------------------------- */
 
 static int send_signal(struct agent *a, uint64_t id, const json_t *signal, struct berth_err *err)
 {
@@ -388,7 +393,7 @@ static int send_signal(struct agent *a, uint64_t id, const json_t *signal, struc
     return 0;
 }
 
-/* ---- lines of the stream ------------------------------------------------------------------------------------------- */
+/* ---- lines of the stream ---------------------------------------------------------------------------------------- */
 
 static void begin(struct errands *all, const char *call, const char *verb, const json_t *line)
 {

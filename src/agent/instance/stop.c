@@ -1,4 +1,4 @@
-/* stop.c - how an instance is stopped: asked to save its work, asked to end, then killed. */
+/* stop.c - stops an instance: checkpoint signal, stop signal, then SIGKILL. */
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 #define GRACE_NS_DEFAULT (10 * SECOND_NS)
 #define PRESS_AGAIN_NS (3 * SECOND_NS)
-#define GATEWAYS_NS (2 * SECOND_NS) /* for those who watch service_info to hear that it is leaving */
+#define GATEWAYS_NS (2 * SECOND_NS) /* time for watchers of service_info to remove the endpoint from their balancing */
 
 int signal_number(const char *name)
 {
@@ -35,10 +35,10 @@ static void kill_after(void *ctx)
     if (r->phase == RUN_REAPING)
         run_reap(r);
     else
-        run_timer(r, kill_again, RUN_AGAIN_NS); /* its shim will end; if not, once more */
+        run_timer(r, kill_again, RUN_AGAIN_NS); /* the shim should exit now; if it does not, kill again */
 }
 
-/* Where there are no cgroups its first process at least. */
+/* Kills the cgroup; without cgroups at least the first process. */
 void run_kill(struct run *r)
 {
     if (r->busy || r->phase != RUN_LIVING)
@@ -70,7 +70,8 @@ static void send_signal(const struct run *r, const json_t *rule, int fallback)
         (void)syscall(SYS_pidfd_send_signal, r->pid_fd, signo > 0 ? signo : fallback, NULL, 0);
 }
 
-/* A guest that is still booting does not hear its button, so it is pressed until the machine is off or its time over. */
+/* Sends power-down repeatedly until the virtual machine is off or its grace time is over: a guest that is still booting
+ * ignores it. */
 static void press(void *ctx)
 {
     struct run *r = ctx;
@@ -87,7 +88,8 @@ static void press(void *ctx)
     run_timer(r, press, left_ns < again_ns ? left_ns : again_ns);
 }
 
-/* One that can save its work is asked to first. If it ends by itself meanwhile, that is its end. */
+/* Sends the checkpoint signal first, if one is configured, and the stop signal after the checkpoint's grace time. The
+ * instance may end by itself meanwhile. */
 static void stop_signal(void *ctx)
 {
     struct run *r = ctx;
@@ -115,10 +117,10 @@ static void stop_signal(void *ctx)
 
 void run_stop(struct run *r)
 {
-    if (r->stop_now && r->busy) /* the thread that has it will be done in a moment */
+    if (r->stop_now && r->busy) /* the worker will be done soon */
         run_timer(r, kill_again, RUN_AGAIN_NS);
     else if (r->stop_now)
         run_kill(r);
-    else if (!r->signalled && !r->warned) /* who is asked already has the time that was promised */
+    else if (!r->signalled && !r->warned) /* after a signal the promised grace time is kept */
         run_timer(r, stop_signal, stop_number(r, "delay_ns", r->ports.len ? GATEWAYS_NS : 0));
 }

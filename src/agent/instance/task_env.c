@@ -4,12 +4,13 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-/* Within the instance; of its own, because the folders of its files may be mounted as a whole. */
+/* Path inside the instance; in a directory of its own, because the directories of its other files may be mounted as a
+ * whole. */
 #define HOSTFILE_PATH "/run/berth-gang/hostfile"
 
 struct adding {
     const struct run *run;
-    const json_t *task; /* NULL: it is alone */
+    const json_t *task; /* NULL: a single task */
     struct arena *arena;
     env_adder *add;
     void *ctx;
@@ -32,7 +33,7 @@ static const char *host_text(const json_t *host, const char *key)
     return text ? text : "";
 }
 
-/* The tasks on this node. */
+/* Returns the entry of this node in the list of hosts. */
 static const json_t *own_host(const json_t *task)
 {
     return json_array_get(json_object_get(task, "hosts"),
@@ -72,7 +73,7 @@ static const char *node_list(const struct adding *a, const json_t *hosts)
     return arena_strdup(a->arena, str_text(&list));
 }
 
-/* A task that is alone is one of one, as its scripts expect. */
+/* Adds Slurm's variables. A single task is task 0 of 1, as scripts for Slurm expect. */
 static void slurm_add(const struct adding *a, const char *job)
 {
     const json_t *hosts = json_object_get(a->task, "hosts");

@@ -1,7 +1,8 @@
-/* usage_poll.c - looks now and then at what instances (limits.c) and the machine use, and hears what instances say of their progress.
+/* usage_poll.c - polls the usage of instances (limits.c) and of the machine, and reads the progress that instances
+ * report.
  *
- * Instances are looked at one after the other, a slice every second, so that a thousand of them cost no more at once than
- * ten. Their progress is a file that their shim replaces: inotify tells.
+ * Instances are polled one after the other, a slice every second, so that the work of a thousand instances is spread
+ * over time. Progress is a file that the shim replaces; inotify reports the change.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,17 +21,17 @@ struct look {
     struct probe_use *use;
     struct probe_config config;
     unsigned rounds;
-    uint64_t pools;        /* of huge pages, at the last look */
-    bool due;              /* what there is is to be looked at, too */
-    struct worker *prober; /* plugins may take their time */
+    uint64_t pools;        /* state of the huge page pools at the last probe */
+    bool due;              /* the next probe includes the inventory (probe_machine) */
+    struct worker *prober; /* separate thread, as plugins may be slow */
     json_t *probed;
     bool probing;
     int inotify;
-    size_t next; /* of the runs */
+    size_t next; /* index of the next instance */
     unsigned seconds;
 };
 
-/* ---- use ----------------------------------------------------------------------------------------------------------- */
+/* ---- usage ------------------------------------------------------------------------------------------------------ */
 
 static void probe_work(void *ctx)
 {
@@ -42,7 +43,7 @@ static void probe_work(void *ctx)
         gpus_probed(l->agent->gpus, machine);
         (void)json_object_set_new(l->probed, "probed", machine);
     }
-    /* Last: a GPU that is told to be unwell has its condition in the same report. */
+    /* Last, so that an unhealthy GPU and its condition are in the same report. */
     gpus_tell(l->agent->gpus, l->probed);
 }
 
@@ -57,8 +58,8 @@ void look_probe(struct look *l)
 {
     if (!l || l->probing)
         return;
-    /* What there is changes seldom: a disk, a device. Pools of huge pages are made while somebody waits for them; a GPU that is lost is
-     * to get nothing more. */
+    /* The inventory (disks, devices) changes seldom. A change of the huge page pools is reported at once, because an
+     * operation may wait for it; so is a lost GPU, so that nothing more is placed on it. */
     uint64_t pools = probe_pools(&l->config);
     l->due = l->rounds++ % PROBE_ROUNDS == 0 || pools != l->pools;
     l->pools = pools;
@@ -88,12 +89,12 @@ static void look_around(void *ctx)
         look_probe(l);
     if (l->seconds % TRIM_S == 0)
         worker_run(l->prober, logs_work, NULL, a);
-    if (l->seconds % IMAGES_S == 1) /* first of all what a crash has left */
+    if (l->seconds % IMAGES_S == 1) /* for the first time soon after the start: removes what a crash has left */
         trim_images(a);
     loop_timer_set(l->timer, loop_now_ns(a->loop) + SECOND_NS);
 }
 
-/* ---- progress ------------------------------------------------------------------------------------------------------ */
+/* ---- progress --------------------------------------------------------------------------------------------------- */
 
 static void read_progress(struct run *r)
 {
@@ -145,7 +146,7 @@ void look_end(struct run *r)
     r->watched = -1;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- lifetime --------------------------------------------------------------------------------------------------- */
 
 int look_new(struct agent *a, struct look **ret, struct berth_err *err)
 {

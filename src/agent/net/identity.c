@@ -19,7 +19,7 @@
 enum { CONTROLS_MAX = 16 };
 #define LOOK_NS (INT64_C(3600) * 1000000000)
 
-/* ---- files --------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
 static char *path_of(const char *state, const char *file)
 {
@@ -39,7 +39,7 @@ static int write_all(int fd, const char *text)
     return fsync(fd) < 0 ? -errno : 0;
 }
 
-/* Whole or not at all, for its owner only. */
+/* Replaces the file atomically (temporary file, fsync, rename), with mode 0600. */
 static int file_write(const char *path, const char *text, struct berth_err *err)
 {
     CLEANUP(str) struct str temp = {0};
@@ -91,9 +91,10 @@ static int64_t time_ns(const struct timespec *t)
     return t->tv_sec * INT64_C(1000000000) + t->tv_nsec;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-/* Half of its time, from when it was got: it is good for long before, as clocks go back, too. */
+/* Renews at the midpoint of the lifetime, counted from when the certificate was received: its notBefore is much
+ * earlier, to tolerate clocks that are behind. */
 void identity_until(struct identity *id, int64_t not_after_ns)
 {
     id->renew_ns = id->got_ns < not_after_ns ? id->got_ns + (not_after_ns - id->got_ns) / 2 : not_after_ns;
@@ -161,7 +162,7 @@ void identity_done(struct identity *id)
     *id = (struct identity){0};
 }
 
-/* ---- joining ------------------------------------------------------------------------------------------------------- */
+/* ---- joining ---------------------------------------------------------------------------------------------------- */
 
 int identity_request(char **ret_key_pem, char **ret_request_pem, struct berth_err *err)
 {
@@ -198,8 +199,8 @@ static json_t *split(const char *texts)
     return list;
 }
 
-/* Copies a token and overwrites it where it stood: other users of the machine read the arguments of a process, its owner's other
- * processes read its environment. */
+/* Copies a token and overwrites the original: other users can read a process's arguments, and other processes of the
+ * same user can read its environment. */
 static char *token_take(const char *at)
 {
     char *copy = mem_strdup(at);
@@ -234,7 +235,7 @@ static int token_read(const struct agent_options *o, char **ret, struct berth_er
     return 0;
 }
 
-/* Asks one address. A positive status: it answered, and that was no. */
+/* Sends the join request to one address. Returns 0, a negative errno, or the HTTP status (positive) of a refusal. */
 static int ask(const struct half_user *user, const char *url, const char *pin, const char *body, json_t **ret,
                struct berth_err *err)
 {
@@ -287,7 +288,7 @@ static int answer_keep(const char *state, const json_t *answer, const json_t *co
     if (rc == 0)
         rc = file_write(pem_path, pem, err);
     if (rc == 0)
-        rc = file_write(node_path, text, err); /* last: its being there means that the rest is */
+        rc = file_write(node_path, text, err); /* written last: its presence means that the other files are complete */
     free(text);
     if (rc == 0)
         *ret_node = mem_strdup(node);
@@ -308,7 +309,7 @@ int identity_join(const struct agent_options *options, const json_t *probed, cha
     struct half_user user;
     int rc = half_user_find(options, &user, err);
     if (rc == 0)
-        rc = dir_make(options->state, err); /* before the invitation is used up */
+        rc = dir_make(options->state, err); /* fails before the one-time token is used up */
     if (rc == 0)
         rc = token_read(options, &token, err);
     if (rc == 0)

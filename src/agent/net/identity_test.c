@@ -1,4 +1,4 @@
-/* identity_test.c - when a certificate is renewed, whatever the clock does meanwhile. */
+/* identity_test.c - certificate renewal times, also when the clock is changed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -11,21 +11,21 @@
 #define LINE_BYTES_MAX ((size_t)64 << 20)
 #define REREAD_NS (3 * SECOND)
 #define REPORT_TIMEOUT_NS (10 * SECOND)
-#define POST_TIMEOUT_NS (120 * SECOND) /* a slow reader holds back the answer to what it is to read */
+#define POST_TIMEOUT_NS (120 * SECOND) /* long: the daemon delays the answer while a client reads output slowly */
 #define RECONNECT_NS_MAX (5 * SECOND)
 
-/* A stream of lines, opened again whenever it ends. */
+/* A stream of JSON lines; reopened whenever it ends. */
 struct listening {
     struct link *link;
     const char *name;
     void (*path)(const struct link *l, struct str *to);
     void (*line)(struct link *l, const json_t *line);
-    void (*lost)(struct link *l); /* NULL: nothing to do */
+    void (*lost)(struct link *l); /* NULL: no action */
     struct half_call *call;
     struct loop_source *timer;
     struct str buffer;
     unsigned failures;
-    bool heard; /* something, since it was opened */
+    bool heard; /* data has arrived since it was opened */
 };
 
 struct link {
@@ -35,14 +35,14 @@ struct link {
     const struct log *log;
     struct link_heard heard;
     uint64_t epoch;
-    size_t at;             /* which address */
-    bool listens, rereads; /* rereads: it will, unless the configuration comes */
+    size_t at;             /* index of the current address */
+    bool listens, rereads; /* rereads: a reopening is scheduled */
     char hash[80];
     struct listening config, errands;
     struct loop_source *reread;
     struct half_call *report;
     uint64_t report_seq;
-    struct small *smalls; /* under way */
+    struct small *smalls; /* pending requests of link_get and link_post */
 };
 
 static void url_make(const struct link *l, const char *path, struct str *to)
@@ -63,11 +63,11 @@ static void note(const struct link *l, enum log_level level, const char *event, 
               LOG_TEXT("text", text));
 }
 
-/* ---- listening ----------------------------------------------------------------------------------------------------- */
+/* ---- listening -------------------------------------------------------------------------------------------------- */
 
 static void take_line(struct listening *s, const char *at, size_t len)
 {
-    if (len == 0) /* only to show that it is there */
+    if (len == 0) /* keep-alive */
         return;
     json_t *line = json_loadb(at, len, 0, NULL);
     if (json_is_object(line))
@@ -192,15 +192,15 @@ static void reread_due(void *ctx)
 
 void link_reread(struct link *l)
 {
-    if (!l->listens || l->rereads) /* reports may come faster than it is long */
+    if (!l->listens || l->rereads) /* reports may come more often than REREAD_NS */
         return;
     l->rereads = true;
     loop_timer_set(l->reread, loop_now_ns(l->loop) + REREAD_NS);
 }
 
-/* ---- sending ------------------------------------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
 
-/* The next address, and everything over there. */
+/* Switches to the next daemon address and reopens both streams there. */
 static void move_on(struct link *l, const char *text)
 {
     note(l, LEVEL_WARN, "control.unreachable", text);
@@ -211,7 +211,7 @@ static void move_on(struct link *l, const char *text)
     stream_again(&l->errands);
 }
 
-/* Why the daemon does not take it: its own words, but for a certificate that is worth nothing any more. */
+/* Logs why the daemon refused a report: the daemon's message, or, for an invalid certificate, how to join again. */
 static void note_refused(const struct link *l, int status, const json_t *doc)
 {
     const char *message = json_string_value(json_object_get(json_object_get(doc, "error"), "message"));
@@ -252,7 +252,7 @@ void link_report(struct link *l, uint64_t seq, char *text)
 }
 
 struct small {
-    struct small *next, **back; /* back: what points here */
+    struct small *next, **back; /* back: the pointer that points to this entry */
     link_answered *answered;
     void *ctx;
 };
@@ -302,7 +302,7 @@ void link_post(struct link *l, const char *path, const char *type, const void *b
     small_start(l, path, &request, answered, ctx);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- lifetime --------------------------------------------------------------------------------------------------- */
 
 static void listening_init(struct listening *s, struct link *l, const char *name)
 {

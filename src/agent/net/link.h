@@ -1,7 +1,8 @@
-/* link.h - the agent's conversation with the daemon: two streams to listen to, reports and small requests to send.
+/* link.h - the agent's connection to the daemon: receives two streams (configuration and sessions), sends reports and
+ * small requests.
  *
- * What is said goes through the network half (net_sandbox.h). Several addresses: when one does not answer, the next is tried. What is heard is handed on as it comes; what it means is
- * node/'s and session.c's business.
+ * All traffic goes through the net sandbox (net_sandbox.h). If one daemon address does not answer, the next one is
+ * tried. Received lines are passed to callbacks without interpretation; src/node and session.c interpret them.
  */
 #pragma once
 
@@ -18,7 +19,7 @@ struct link;
 struct link_heard {
     void (*config)(void *ctx, const char *hash, const json_t *config);
     void (*errand)(void *ctx, const json_t *line);
-    /* No errand of before is of any use: who asked is gone. */
+    /* The session stream was lost: all sessions are void, because their clients are gone. */
     void (*errands_lost)(void *ctx);
     void (*reported)(void *ctx, uint64_t seq, int status, const json_t *answer);
     void (*certificate)(void *ctx, int64_t not_after_ns, const char *text, bool trial); /* half_config.known */
@@ -28,20 +29,21 @@ struct link_heard {
 struct link *link_new(struct loop *loop, const struct identity *id, const struct half_user *user, uint64_t epoch,
                       const struct link_heard *heard, const struct log *log);
 void link_free(struct link *l); /* NULL is fine */
-/* Begins to listen; after the first report was taken. Again is harmless. */
+/* Opens the streams; called after the daemon has accepted the first report. Repeated calls have no effect. */
 void link_listen(struct link *l);
-/* The configuration here is not the daemon's: if the stream does not bring it soon, it is opened anew. */
+/* The local configuration differs from the daemon's: reopens the stream unless a new configuration arrives soon. */
 void link_reread(struct link *l);
-/* Takes the text (free). Answered by `reported`. */
+/* Sends a report; frees `text` with free(). The answer goes to `reported`. */
 void link_report(struct link *l, uint64_t seq, char *text);
-/* Another certificate, with its key; `certificate` tells whether it is good. */
+/* Tries another certificate with its key; `certificate` receives the result. */
 void link_try(struct link *l, const char *pem);
-/* It is: streams are opened anew with it. */
+/* Called when the tried certificate is valid: reopens the streams with it. */
 void link_renewed(struct link *l);
 
 typedef void link_answered(void *ctx, int status, const char *body, size_t len);
-/* A request below /v1/nodes/ID. `path`: "/secrets/x", encoded. Answered once. Status 0: no answer came, the body says why;
- * LINK_GONE: the link is being freed, and nothing is left to do but to free `ctx`. */
+/* Sends a request below /v1/nodes/ID. `path` is percent-encoded: "/secrets/x". `answered` is called exactly once.
+ * Status 0: no answer came, the body has the reason. LINK_GONE: the link is being freed; the callback may only free
+ * `ctx`. */
 enum { LINK_GONE = -1 };
 void link_get(struct link *l, const char *path, link_answered *answered, void *ctx);
 void link_post(struct link *l, const char *path, const char *type, const void *body, size_t len,

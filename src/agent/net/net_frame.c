@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Who may be sent it, and how long it is without its head. */
+/* Direction and body length of each kind. */
 static const struct {
     bool to_root;
     size_t bytes_min, bytes_max;

@@ -1,4 +1,6 @@
-/* net_frame_fuzz.c - any bytes as frames, for either half: what is found lies within them and within the bounds of its kind. */
+/* net_frame_fuzz.c - parses arbitrary bytes as frames in both directions: results lie within the input and within the
+ * bounds of their kind.
+ */
 #include <assert.h>
 #include <string.h>
 

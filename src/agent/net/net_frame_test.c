@@ -1,4 +1,4 @@
-/* Frames between the halves: what was written is read, and what may not come does not get in. */
+/* net_frame_test.c - frames between the agent and the net sandbox: encoding, decoding, rejection of invalid frames. */
 #include "agent/net/net_frame.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static void texts_without_an_end_are_none(void **state)
     assert_false(half_request_take(&f, &q));
 }
 
-/* Heads alone decide: nobody waits for the rest of what may not come. */
+/* The header alone decides: an invalid frame is rejected before its body has arrived. */
 static void what_may_not_come_is_refused(void **state)
 {
     static const struct {

@@ -15,18 +15,18 @@
 #include "machine/launch/state_file.h"
 
 #define SECOND INT64_C(1000000000)
-#define AGAIN_NS (SECOND / 10) /* before it is started again; doubles, to the bound */
+#define AGAIN_NS (SECOND / 10) /* first delay before a restart; doubles up to AGAIN_NS_MAX */
 #define AGAIN_NS_MAX (5 * SECOND)
-#define STEADY_NS (10 * SECOND)              /* whoever lived as long begins anew with that */
-#define OVERDUE_NS (10 * SECOND)             /* beyond the time of a request, which the network half itself keeps */
-#define TIMEOUT_NS (30 * SECOND)             /* of a request that does not say */
-#define ANSWERS_BYTES_MAX ((size_t)64 << 20) /* of all that are not complete */
+#define STEADY_NS (10 * SECOND)              /* a process that lived this long resets the delay */
+#define OVERDUE_NS (10 * SECOND)             /* grace beyond a request's timeout, which the sandbox itself enforces */
+#define TIMEOUT_NS (30 * SECOND)             /* of a request without timeout */
+#define ANSWERS_BYTES_MAX ((size_t)64 << 20) /* bound of all incomplete answers */
 #define QUEUE_BYTES_MAX ((size_t)128 << 20)
 enum { KEPT_BYTES = 64 * 1024 };
 
 struct half_call {
     struct half *half;
-    struct half_call *next, **back; /* back: what points here */
+    struct half_call *next, **back; /* back: the pointer that points to this entry */
     uint32_t id;
     int64_t deadline_ns; /* INT64_MAX: none */
     struct str answer;
@@ -39,18 +39,18 @@ struct half {
     struct loop *loop;
     const struct log *log;
     struct half_config config;
-    pid_t pid; /* 0: there is none */
+    pid_t pid; /* 0: no process */
     int fd;
     struct loop_source *source, *again, *overdue;
-    uint32_t identity, last; /* numbers of what was sent: certificates, requests */
-    bool asked, trial;       /* whether the last certificates are good; they are not yet the files' */
+    uint32_t identity, last; /* last numbers sent: of certificates, of requests */
+    bool asked, trial;       /* asked: verdict on the last certificates is pending; trial: they are not the files' */
     unsigned failures;
     int64_t born_ns, overdue_ns;
     struct half_call *calls;
     size_t answers_bytes;
     struct str out;
     size_t in_len;
-    char in[HALF_HEAD_BYTES + HALF_PIECE_BYTES_MAX]; /* room for the longest frame that may come */
+    char in[HALF_HEAD_BYTES + HALF_PIECE_BYTES_MAX]; /* large enough for the longest frame from the sandbox */
 };
 
 static void note(const struct half *h, enum log_level level, const char *event, const char *text)
@@ -60,7 +60,7 @@ static void note(const struct half *h, enum log_level level, const char *event, 
     log_write(h->log, now.tv_sec * SECOND + now.tv_nsec, level, event, LOG_TEXT("text", text));
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------ */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static void call_unlink(struct half_call *c)
 {
@@ -85,7 +85,7 @@ static void call_end(struct half_call *c, int status, const char *text)
     call_free(c);
 }
 
-/* Those that begin meanwhile are for the next one. */
+/* Fails all pending requests. Requests that callbacks start meanwhile stay queued for the next process. */
 static void calls_fail(struct half *h, const char *text)
 {
     struct half_call *all = h->calls;
@@ -96,7 +96,7 @@ static void calls_fail(struct half *h, const char *text)
         call_end(all, 0, text);
 }
 
-/* ---- its life ------------------------------------------------------------------------------------------------------ */
+/* ---- process lifetime ------------------------------------------------------------------------------------------- */
 
 static void half_end(struct half *h)
 {
@@ -108,7 +108,7 @@ static void half_end(struct half *h)
         (void)kill(h->pid, SIGKILL);
 }
 
-/* False: it is not quite dead yet, and nobody waits for that here. */
+/* Reaps the process without blocking. False: it has not exited yet. */
 static bool half_reap(struct half *h)
 {
     if (h->pid && waitpid(h->pid, NULL, WNOHANG) == 0)
@@ -117,7 +117,7 @@ static bool half_reap(struct half *h)
     return true;
 }
 
-/* It is of no use any more: all that it had to do has failed, and there will be another. */
+/* Gives up the process: kills it, fails its requests and schedules a restart. */
 static void half_lost(struct half *h, const char *text)
 {
     int64_t now_ns = loop_now_ns(h->loop);
@@ -135,7 +135,7 @@ static void half_lost(struct half *h, const char *text)
         h->config.known(h->config.ctx, 0, text, true);
 }
 
-/* ---- what it says -------------------------------------------------------------------------------------------------- */
+/* ---- receiving -------------------------------------------------------------------------------------------------- */
 
 static const char forbidden[] = "the network half said what it may not";
 
@@ -147,22 +147,23 @@ static struct half_call *call_find(const struct half *h, uint32_t id)
     return c;
 }
 
-/* NULL, or why it is of no use: without a certificate, it would refuse every request for ever. */
+/* Handles the verdict on a certificate. Returns NULL, or why the process must be restarted: without a certificate it
+ * would refuse every request. */
 static const char *take_known(struct half *h, struct half_frame *f)
 {
     char text[HALF_TEXT_BYTES_MAX + 1];
     int64_t not_after_ns = 0;
     bool trial = h->trial;
     if (!h->asked || !half_take_number(f, &not_after_ns) || (f->call != h->identity && f->call != 0))
-        return NULL; /* 0: it cannot even begin */
+        return NULL; /* call 0: the sandbox failed to start */
     half_take_words(f, text);
-    h->asked = h->trial = false; /* it is said once */
+    h->asked = h->trial = false; /* one verdict for each certificate */
     bool good = f->call && not_after_ns > 0;
     h->config.known(h->config.ctx, good ? not_after_ns : 0, text, trial);
     return good || trial ? NULL : "the network half has no certificate to show to the daemon";
 }
 
-/* False: nobody can want this. */
+/* Appends part of an answer. False: the answers exceed their bound. */
 static bool take_piece(struct half_call *c, const struct half_frame *f)
 {
     if (c->piece) {
@@ -187,7 +188,7 @@ static bool take_end(struct half_call *c, struct half_frame *f)
     return true;
 }
 
-/* NULL, or why it is to end. */
+/* Handles one frame. Returns NULL, or why the process must be killed. */
 static const char *take_frame(struct half *h, struct half_frame *f)
 {
     if (f->kind == HALF_KNOWN)
@@ -198,7 +199,7 @@ static const char *take_frame(struct half *h, struct half_frame *f)
     return (f->kind == HALF_PIECE ? take_piece(c, f) : take_end(c, f)) ? NULL : forbidden;
 }
 
-/* Whoever is told of a frame may begin and cancel requests, not end the process. */
+/* Parses the received frames. Callbacks may start and cancel requests, but must not free the sandbox handle. */
 static void take_bytes(struct half *h)
 {
     struct half_frame frame;
@@ -217,9 +218,9 @@ static void take_bytes(struct half *h)
     h->in_len -= done;
 }
 
-/* ---- what it is told ----------------------------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------------------------------------------------- */
 
-/* What cannot be sent now waits for room; that the other end is gone, reading tells. */
+/* Sends what the socket accepts; the rest waits for EPOLLOUT. A closed socket is detected when reading. */
 static void send_more(struct half *h)
 {
     if (h->fd < 0)
@@ -255,7 +256,7 @@ static void identity_add(struct half *h, struct str *to, const char *pem, const 
     size_t began = half_frame_begin(to, HALF_IDENTITY, ++h->identity);
     h->asked = true;
     half_add_text(to, pem);
-    half_add_text(to, ca); /* empty: as before */
+    half_add_text(to, ca); /* empty: unchanged */
     half_frame_end(to, began);
 }
 
@@ -272,7 +273,7 @@ static int half_begin(struct half *h, struct berth_err *err)
         rc = loop_watch_fd(h->loop, h->fd, EPOLLIN, half_ready, h, &h->source, err);
     if (rc < 0)
         return rc;
-    identity_add(h, &out, pem, ca); /* before what waits already */
+    identity_add(h, &out, pem, ca); /* ahead of requests that are already queued */
     str_add_bytes(&out, str_text(&h->out), h->out.len);
     str_done(&h->out);
     h->out = out;
@@ -296,7 +297,7 @@ static void begin_again(void *ctx)
     h->config.known(h->config.ctx, 0, err.text, false);
 }
 
-/* ---- for the rest of the agent ------------------------------------------------------------------------------------- */
+/* ---- interface -------------------------------------------------------------------------------------------------- */
 
 static void overdue(void *ctx)
 {
@@ -330,7 +331,8 @@ struct half_call *half_start(struct half *h, const struct async_request *q)
         h->calls->back = &c->next;
     h->calls = c;
     if (len > HALF_REQUEST_BYTES_MAX || h->out.len + len > QUEUE_BYTES_MAX)
-        c->deadline_ns = now_ns; /* it takes nothing any more; told later, as the caller may still be beginning */
+        /* queue full: fails from the timer, because the caller is not ready for its callback yet */
+        c->deadline_ns = now_ns;
     else
         half_request_add(&h->out, c->id, &request);
     if (c->deadline_ns < h->overdue_ns) {

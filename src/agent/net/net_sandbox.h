@@ -1,10 +1,10 @@
-/* net_sandbox.h - the network half of the agent, as the root half sees it (decision 46).
+/* net_sandbox.h - the net sandbox, seen from the agent's root process (decision 46).
  *
- * Everything that is said to the daemon and heard from it goes through a second process of the same program, which has no
- * rights: another user, no capabilities, no new privileges, few calls of the kernel (net_sandbox_drop.c). It alone connects, speaks TLS
- * and reads HTTP (net_sandbox_main.c). It may say about the daemon whatever it likes, and that is much: the daemon can have scripts run
- * as root. When it ends, has no good certificate, or does not answer any more, what was under way fails, and it is started
- * again.
+ * All communication with the daemon goes through a second process of the same program without privileges: another user,
+ * no capabilities, no_new_privs, a narrow seccomp filter (net_sandbox_drop.c). Only this process connects, speaks TLS
+ * and parses HTTP (net_sandbox_main.c). A compromised sandbox can still forge messages of the daemon, and the daemon
+ * may run scripts as root. If the process exits, has no valid certificate or stops answering, all pending requests fail
+ * and it is restarted.
  */
 #pragma once
 
@@ -21,44 +21,45 @@
 #include "net/loop.h"
 
 struct half;
-struct half_call; /* a request under way */
+struct half_call; /* a pending request */
 
-/* Whom it runs as. */
+/* User and group of the sandbox process. */
 struct half_user {
     uid_t uid;
     gid_t gid;
 };
-/* --network-user, or the account 'berth-agent', or a number of its own just below those of owners. Where this is not root,
- * whoever this is. */
+/* Finds the user: --network-user, the account 'berth-agent', or the uid just below --uid-first. If the agent is not
+ * root: the agent's own user. */
 int half_user_find(const struct agent_options *options, struct half_user *ret, struct berth_err *err);
 
 struct half_config {
     struct half_user user;
-    const char *ca_path, *pem_path; /* read here, at each start of it */
-    /* Until when (since 1970) the certificate is good; 0: it is of no use, or the process cannot be had, and `text` says why.
-     * `trial`: of half_try, not of the files. */
+    const char *ca_path, *pem_path; /* files; read at each start of the sandbox */
+    /* `not_after_ns`: when the certificate expires (since 1970); 0: the certificate is invalid or the process cannot be
+     * started, with the reason in `text`. `trial`: refers to the certificate of half_try, not to the files. */
     void (*known)(void *ctx, int64_t not_after_ns, const char *text, bool trial);
     void *ctx;
 };
 
-/* It is started soon. */
+/* Creates the handle; the process is started from the event loop. */
 struct half *half_new(struct loop *loop, const struct half_config *config, const struct log *log);
-/* Ends every request without telling; NULL is fine. */
+/* Drops all pending requests without calling their callbacks; NULL is fine. */
 void half_free(struct half *h);
-/* Another certificate with its key, used from now on if it is good: `known` tells. Before that nobody need rely on it. */
+/* Tries another certificate with its key and uses it from now on if it is valid: `known` receives the result. */
 void half_try(struct half *h, const char *pem);
 
-/* As async_start and async_cancel; `token` and `accept` are not sent. */
+/* Like async_start and async_cancel; `token` and `accept` are not sent. */
 struct half_call *half_start(struct half *h, const struct async_request *request);
 void half_cancel(struct half_call *call);
 
-/* One request to whoever has the key of this pin, by a network half of its own; waits. The status of the answer, or a negative errno. */
+/* Sends one request to the server that has the key of this pin, through a temporary sandbox process; blocks. Returns
+ * the HTTP status or a negative errno. */
 int half_ask(const struct half_user *user, const char *url, const char *pin, const char *body, struct str *ret_answer,
              struct berth_err *err);
 
-/* net_sandbox_spawn.c: starts it; *ret_fd is what it is spoken to by, and belongs to the caller. */
+/* net_sandbox_spawn.c: starts the process. The caller owns *ret_fd, the socket to it. */
 int half_spawn(const struct half_user *user, pid_t *ret_pid, int *ret_fd, struct berth_err *err);
-/* net_sandbox_drop.c: gives up everything that a network half does not need, for ever. */
+/* net_sandbox_drop.c: irrevocably drops all privileges that the sandbox does not need. */
 int half_drop(const struct half_user *user, struct berth_err *err);
-/* net_sandbox_main.c: the process itself, from main. */
+/* net_sandbox_main.c: main function of the sandbox process. */
 int half_main(int argc, char **argv);

@@ -1,4 +1,4 @@
-/* net_sandbox_drop.c - what the network half gives up before it looks at a single byte of anybody's. */
+/* net_sandbox_drop.c - drops the privileges of the net sandbox before it reads any untrusted input. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -14,7 +14,7 @@
 #include "machine/launch/state_file.h"
 #include "machine/launch/syscalls.h"
 
-/* The kernel's calls take a head and, for 64 capabilities, two parts. */
+/* capset(2) takes one header and two data records for 64 capabilities. */
 static int capabilities_drop(void)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -23,14 +23,14 @@ static int capabilities_drop(void)
     return (int)syscall(SYS_capset, &head, none);
 }
 
-/* Of root only: what could come back by running a program, were there a way to run one. */
+/* Needs root. Clears the capability bounding set, so that exec could not regain capabilities. */
 static void bounds_drop(void)
 {
     for (unsigned long i = 0; prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++)
         (void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
 }
 
-/* The agent may be kept from being killed for want of memory; what strangers can make grow is not. */
+/* The agent may be protected from the OOM killer; the sandbox is not, because remote data can make its memory grow. */
 static void oom_score_reset(void)
 {
     CLEANUP(close_fd) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -62,7 +62,7 @@ int half_drop(const struct half_user *user, struct berth_err *err)
     if (chdir("/") < 0)
         return err_set(err, errno, "the network half cannot enter /: %s", strerror(errno));
     (void)setrlimit(RLIMIT_CORE, &no_core);
-    /* Not dumpable: others of the same number cannot look at its memory, where the node's key is. */
+    /* Not dumpable: other processes with the same uid cannot read its memory, which holds the node's key. */
     if (capabilities_drop() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
         return err_set(err, errno, "the network half cannot give up its rights: %s", strerror(errno));
     return syscalls_narrow_network(err);

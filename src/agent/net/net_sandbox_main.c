@@ -1,7 +1,8 @@
-/* net_sandbox_main.c - the network half: connects to the daemon, speaks TLS and HTTP, and hands on what was said.
+/* net_sandbox_main.c - the net sandbox process: connects to the daemon, speaks TLS and HTTP, and forwards answers to
+ * the root process.
  *
- * It never decides anything. What the root half does not take holds it up, so nothing piles up here; when the root half is
- * gone, so is this.
+ * It makes no decisions. Sends to the root process block, so nothing accumulates here. It exits when the root process
+ * closes the socket.
  */
 #include <errno.h>
 #include <signal.h>
@@ -35,13 +36,13 @@ struct net_call {
 
 struct net {
     struct loop *loop;
-    struct async *async; /* NULL: there is no good certificate yet */
+    struct async *async; /* NULL: no valid certificate yet */
     struct str in;
     VEC(struct net_call *) calls;
     bool trimmed;
 };
 
-/* ---- to the root half ---------------------------------------------------------------------------------------------- */
+/* ---- sending to the root process -------------------------------------------------------------------------------- */
 
 static void to_root(struct str *frame)
 {
@@ -53,7 +54,7 @@ static void to_root(struct str *frame)
     }
 }
 
-/* A number and words: HALF_KNOWN and HALF_END. */
+/* Sends a frame with a number and a text: HALF_KNOWN or HALF_END. */
 static void tell(enum half_kind kind, uint32_t call, int64_t number, const char *text)
 {
     CLEANUP(str) struct str frame = {0};
@@ -78,7 +79,7 @@ static void tell_pieces(uint32_t call, const char *at, size_t len)
     }
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------ */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static void call_drop(struct net_call *c)
 {
@@ -145,7 +146,7 @@ static void cancel(struct net *net, uint32_t id)
         }
 }
 
-/* ---- certificates -------------------------------------------------------------------------------------------------- */
+/* ---- certificates ----------------------------------------------------------------------------------------------- */
 
 static bool identify(struct net *net, struct half_frame *f)
 {
@@ -163,7 +164,7 @@ static bool identify(struct net *net, struct half_frame *f)
     return true;
 }
 
-/* ---- a join -------------------------------------------------------------------------------------------------------- */
+/* ---- a join ----------------------------------------------------------------------------------------------------- */
 
 static bool ask(struct half_frame *f)
 {
@@ -185,7 +186,7 @@ static bool ask(struct half_frame *f)
     return true;
 }
 
-/* ---- its life ------------------------------------------------------------------------------------------------------ */
+/* ---- process lifetime ------------------------------------------------------------------------------------------- */
 
 static bool take_frame(struct net *net, struct half_frame *f)
 {
@@ -208,7 +209,7 @@ static void heard_root(void *ctx, uint32_t events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0)
-        _exit(EXIT_SUCCESS); /* what it holds, the kernel lets go of */
+        _exit(EXIT_SUCCESS); /* the kernel releases all resources */
     str_add_bytes(&net->in, room, (size_t)n);
     while ((n = half_frame_read(net->in.at + done, net->in.len - done, false, &frame)) > 0) {
         if (!take_frame(net, &frame))
@@ -242,14 +243,14 @@ int half_main(int argc, char **argv)
         return EXIT_USAGE;
     }
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)prctl(PR_SET_NAME, "berth-agent-net"); /* it was started as /proc/self/exe */
+    (void)prctl(PR_SET_NAME, "berth-agent-net"); /* started as /proc/self/exe, so its name would be "exe" */
     int rc = half_drop(&(struct half_user){(uid_t)uid, (gid_t)gid}, &err);
     if (rc == 0)
         rc = loop_new(&net.loop, &err);
     if (rc == 0)
         rc = loop_watch_fd(net.loop, ROOT_FD, EPOLLIN, heard_root, &net, &source, &err);
     if (rc == 0)
-        (void)loop_run(net.loop, &err); /* ends by failing only */
+        (void)loop_run(net.loop, &err); /* returns only on failure */
     tell(HALF_KNOWN, 0, 0, err.text);
     _exit(EXIT_FAILURE);
 }

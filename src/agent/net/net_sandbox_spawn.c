@@ -1,4 +1,6 @@
-/* net_sandbox_spawn.c - whom the network half runs as, how it is started, and one that is started for a single question. */
+/* net_sandbox_spawn.c - finds the user of the net sandbox, starts its process, and runs a temporary sandbox for a
+ * single request.
+ */
 #include <errno.h>
 #include <grp.h>
 #include <poll.h>
@@ -18,7 +20,7 @@
 
 enum { ASK_TIMEOUT_MS = 60000, ASK_BYTES_MAX = 1 << 20 };
 
-/* ---- whom it runs as ----------------------------------------------------------------------------------------------- */
+/* ---- user ------------------------------------------------------------------------------------------------------- */
 
 int half_user_find(const struct agent_options *o, struct half_user *ret, struct berth_err *err)
 {
@@ -40,7 +42,7 @@ int half_user_find(const struct agent_options *o, struct half_user *ret, struct 
     }
     if (o->network_user)
         return err_set(err, ENOENT, "--network-user: there is no account '%s' here", name);
-    if (getpwuid(number) || getgrgid(number)) /* it is used as both */
+    if (getpwuid(number) || getgrgid(number)) /* used as uid and as gid */
         return err_set(
             err, EEXIST,
             "user or group number %u, just below --uid-first, is somebody's; make an account 'berth-agent' without "
@@ -50,7 +52,7 @@ int half_user_find(const struct agent_options *o, struct half_user *ret, struct 
     return 0;
 }
 
-/* ---- its start ----------------------------------------------------------------------------------------------------- */
+/* ---- start ------------------------------------------------------------------------------------------------------ */
 
 int half_spawn(const struct half_user *user, pid_t *ret_pid, int *ret_fd, struct berth_err *err)
 {
@@ -62,7 +64,8 @@ int half_spawn(const struct half_user *user, pid_t *ret_pid, int *ret_fd, struct
         return err_set(err, errno, "cannot make a pair of sockets: %s", strerror(errno));
     CLEANUP(close_fd) int ours = ends[0], its = ends[1];
     const int fds[] = {-1, -1, STDERR_FILENO, its};
-    /* Itself once more, whatever has become of the file: with a memory of its own, which never held anything of root's. */
+    /* Executes the same program again, even if its file was replaced: a fresh address space never held root's
+     * secrets. */
     int rc = spawn_with("/proc/self/exe", argv, (const char *const *)environ, fds, sizeof fds / sizeof *fds, &pid);
     if (rc < 0)
         return err_set(err, -rc, "cannot start the network half: %s", strerror(-rc));
@@ -71,7 +74,7 @@ int half_spawn(const struct half_user *user, pid_t *ret_pid, int *ret_fd, struct
     return 0;
 }
 
-/* ---- a single question --------------------------------------------------------------------------------------------- */
+/* ---- a single request ------------------------------------------------------------------------------------------- */
 
 static int question_send(int fd, const char *url, const char *pin, const char *body)
 {
@@ -88,11 +91,11 @@ static int question_send(int fd, const char *url, const char *pin, const char *b
         sent += n > 0 ? (size_t)n : 0;
     }
     int rc = sent < out.len ? -errno : 0;
-    explicit_bzero(out.at, out.len); /* there is an invitation in it */
+    explicit_bzero(out.at, out.len); /* it contains the join token */
     return rc;
 }
 
-/* 1: that was the end. */
+/* Handles one frame of the answer. 0: more frames follow; 1: the answer is complete. */
 static int answer_take(struct half_frame *f, struct str *answer, int64_t *ret_status, struct berth_err *err)
 {
     char text[HALF_TEXT_BYTES_MAX + 1];
@@ -140,7 +143,7 @@ int half_ask(const struct half_user *user, const char *url, const char *pin, con
     if (rc < 0)
         return rc;
     rc = question_send(fd, url, pin, body);
-    if (rc == 0 || rc == -EPIPE) /* it may have said why it ended */
+    if (rc == 0 || rc == -EPIPE) /* -EPIPE: it may have sent an error before it exited */
         rc = answer_read(fd, ret_answer, &status, err);
     else
         rc = err_set(err, -rc, "cannot speak to the network half: %s", strerror(-rc));

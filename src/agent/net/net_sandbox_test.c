@@ -1,4 +1,6 @@
-/* The root half against network halves of all kinds: this program, started again, plays them. */
+/* net_sandbox_test.c - the agent's side of the net sandbox, tested with well-behaved and hostile sandboxes, which are
+ * played by this program started again.
+ */
 #include "agent/net/net_sandbox.h"
 
 #include <setjmp.h>
@@ -14,11 +16,11 @@
 #include "agent/net/net_frame.h"
 #include "base/mem.h"
 
-#define PART "BERTH_TEST_PART" /* which one it plays */
+#define PART "BERTH_TEST_PART" /* environment variable: name of the part to play */
 #define SECOND INT64_C(1000000000)
 enum { ROOT_FD = 3 };
 
-/* ---- the part of the network half ---------------------------------------------------------------------------------- */
+/* ---- the sandbox process ---------------------------------------------------------------------------------------- */
 
 static void say_bytes(const void *at, size_t len)
 {
@@ -161,7 +163,7 @@ static int play(void)
     }
 }
 
-/* ---- the root half ------------------------------------------------------------------------------------------------- */
+/* ---- the root process ------------------------------------------------------------------------------------------- */
 
 struct scene {
     struct loop *loop;
@@ -198,7 +200,7 @@ static void took_piece(void *ctx, const char *at, size_t len)
     struct scene *s = ctx;
     str_add_bytes(&s->streamed, at, len);
     if (s->stream && s->streamed.len == 3) {
-        half_cancel(s->stream); /* the rest is for nobody */
+        half_cancel(s->stream); /* the rest must not be delivered */
         s->stream = NULL;
     }
 }
@@ -242,7 +244,7 @@ static void wait_answer(struct scene *s)
     assert_true(s->done);
 }
 
-/* Whatever one of them does, its request ends, and the next one is there for the next request. */
+/* For each behaviour of a sandbox: the request ends, and the next request succeeds or fails on its own. */
 static void each_part(void **state)
 {
     (void)state;
@@ -262,7 +264,7 @@ static void each_part(void **state)
             assert_int_equal(s.status, 200);
             assert_int_equal(s.knowns, 2);
         } else {
-            assert_int_equal(s.knowns, 1); /* it is the same process still */
+            assert_int_equal(s.knowns, 1); /* still the same process */
         }
         scene_end(&s);
     }
@@ -326,7 +328,7 @@ static void it_is_told_where_nothing_can_be_read(void **state)
     scene_end(&s);
 }
 
-/* One that has no good certificate is replaced until the files have one. */
+/* A sandbox without a valid certificate is restarted until the files contain one. */
 static void it_is_started_again_until_the_certificate_is_good(void **state)
 {
     struct scene s;

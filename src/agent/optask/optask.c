@@ -11,7 +11,7 @@
 #include "agent/optask/optask_parts.h"
 #include "machine/launch/state_file.h"
 
-enum { AGAIN_MAX = 100, AGAIN_DOUBLING = 7 }; /* a script that ends "once more" is taken at its word so often */
+enum { AGAIN_MAX = 100, AGAIN_DOUBLING = 7 }; /* bound of runs of a script that exits with EXIT_AGAIN */
 #define AGAIN_NS (SECOND_NS / 4)
 #define SAVE_AGAIN_NS (2 * SECOND_NS)
 
@@ -36,7 +36,7 @@ bool op_under_way(const struct op *op)
     return state_is(op, OPSTEP_RUNNING) || state_is(op, OPSTEP_UNDOING);
 }
 
-/* ---- what is known --------------------------------------------------------------------------------------------------- */
+/* ---- records ---------------------------------------------------------------------------------------------------- */
 
 struct op *op_find(const struct optasks *o, const char *key)
 {
@@ -76,7 +76,7 @@ static void set_text(struct op *op, const char *key, const char *text)
         (void)json_object_del(op->record, key);
 }
 
-/* The record is what it was. */
+/* Restores the record as it was. */
 static void restore(struct op *op, json_t **before)
 {
     json_decref(op->record);
@@ -88,7 +88,7 @@ static void set_number(struct op *op, const char *key, uint64_t number)
     (void)json_object_set_new(op->record, key, json_integer((json_int_t)number));
 }
 
-/* ---- from one state to the next -------------------------------------------------------------------------------------- */
+/* ---- state transitions ------------------------------------------------------------------------------------------ */
 
 static void want(struct optasks *o, const json_t *item);
 
@@ -100,8 +100,8 @@ static void later(struct op *op, loop_call *call, int64_t after_ns)
     loop_timer_set(op->timer, loop_now_ns(loop) + after_ns);
 }
 
-/* Nothing is told, nothing begins and the folder of the run stays until it is on disk how that went: whoever finds the
- * record as it was finds the folder, too, and comes to the same. */
+/* Writes the outcome to disk before it is reported, before another run starts and before the run's directory is
+ * removed: an agent that restarts with the old record finds the directory and derives the same outcome. */
 static void settle_now(void *ctx)
 {
     struct op *op = ctx;
@@ -122,7 +122,7 @@ static void settle_now(void *ctx)
 static void settle(struct op *op, enum opstep_state state)
 {
     set_text(op, "state", opstep_state_name(state));
-    (void)json_object_del(op->record, "item"); /* comes again if it is wanted again */
+    (void)json_object_del(op->record, "item"); /* the daemon sends it again if it is requested again */
     (void)json_object_set_new(op->record, "said", json_false());
     NOTE(op->all->agent, state == OPSTEP_FAILED ? LEVEL_WARN : LEVEL_INFO, "optask.over", LOG_TEXT("key", op->key),
          LOG_TEXT("state", opstep_state_name(state)), LOG_TEXT("text", text_at(op->record, "error")));
@@ -154,8 +154,8 @@ static void failure_note(struct op *op)
         set_number(op, "exit", (uint64_t)op->exit);
 }
 
-/* One more run of this phase, under a number of its own. Nothing may run that is not written down: where that fails, the
- * record is as it was. */
+/* Starts another run of a phase under a new run number. The record is written before anything runs; if that fails, the
+ * record is restored. */
 static int begin(struct op *op, const char *phase)
 {
     bool undo = strcmp(phase, "undo") == 0;
@@ -186,7 +186,7 @@ static int begin(struct op *op, const char *phase)
     return 0;
 }
 
-/* After a run: the folder of that one goes once the next is written down. */
+/* Starts a run that follows another one; removes the earlier run's directory after the new record is on disk. */
 static void go_on(struct op *op, const char *phase, loop_call *call)
 {
     struct berth_err err;
@@ -211,7 +211,7 @@ void run_again(struct op *op)
 static void undo_failed(void *ctx)
 {
     struct op *op = ctx;
-    (void)json_object_del(op->record, "tries"); /* those of the undo script are its own */
+    (void)json_object_del(op->record, "tries"); /* the undo script has its own count */
     go_on(op, "undo", undo_failed);
 }
 
@@ -228,7 +228,7 @@ void run_over(struct op *op)
     if (op->began && !undo)
         (void)json_object_set_new(op->record, "began", json_true());
     if (goes_on && number_at(op->record, "tries") < AGAIN_MAX && op->fault != OPFAULT_TIMEOUT) {
-        again_later(op); /* until then its folder says that it is not to begin by itself */
+        again_later(op); /* the existing run directory prevents a second start meanwhile */
         return;
     }
     if (op->exit == 0 && !op->fault) {
@@ -245,7 +245,7 @@ void run_over(struct op *op)
         settle(op, OPSTEP_FAILED);
 }
 
-/* ---- what is wanted -------------------------------------------------------------------------------------------------- */
+/* ---- requests of the daemon ------------------------------------------------------------------------------------- */
 
 static void say_anew(struct op *op, uint64_t attempt)
 {
@@ -283,7 +283,7 @@ static void want(struct optasks *o, const json_t *item)
     if (!*key || strchr(key, '/') || *key == '.' || !attempt)
         return;
     if (op &&
-        (op->busy || op_under_way(op))) { /* the daemon had given it up: what it wants now is looked at afterwards */
+        (op->busy || op_under_way(op))) { /* the daemon had given up on this run; the new request is handled after it */
         json_decref(op->wish);
         op->wish = json_deep_copy(item);
         return;
@@ -296,7 +296,7 @@ static void want(struct optasks *o, const json_t *item)
     }
     if (op && op_declined(op, attempt))
         return;
-    /* What is done is done, whoever asks; and of what was tried at this attempt the outcome stands. */
+    /* A key that is done stays done; the outcome of this attempt or an earlier one is final. */
     if (op &&
         (state_is(op, undo ? OPSTEP_UNDONE : OPSTEP_DONE) || attempt <= (uint64_t)number_at(op->record, "attempt"))) {
         say_anew(op, attempt);
@@ -314,7 +314,7 @@ void optasks_configure(struct optasks *o, const json_t *config)
     json_array_foreach(json_object_get(config, "optasks"), i, item) want(o, item);
 }
 
-/* ---- looking --------------------------------------------------------------------------------------------------------- */
+/* ---- lookup ----------------------------------------------------------------------------------------------------- */
 
 int optask_log(const struct optasks *o, const char *key, bool undo, const struct place **ret_place, uint64_t *ret_run,
                struct berth_err *err)
@@ -335,7 +335,7 @@ bool optask_lives(const struct optasks *o, const char *key, uint64_t run)
     return op && op->busy && (uint64_t)number_at(op->record, "run") == run;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- lifetime --------------------------------------------------------------------------------------------------- */
 
 static void record_read(struct optasks *o, const char *name)
 {
@@ -350,7 +350,7 @@ static void record_read(struct optasks *o, const char *name)
         json_decref(record);
         return;
     }
-    if (!json_object_get(record, "begun")) /* by an agent that counted them as tries */
+    if (!json_object_get(record, "begun")) /* written by an older agent, which counted only tries */
         (void)json_object_set_new(record, "begun", json_integer(number_at(record, "tries")));
     (void)add(o, text_at(record, "key"), record);
     const char *phase;
@@ -362,7 +362,7 @@ static void record_read(struct optasks *o, const char *name)
     }
 }
 
-/* Of a run that is over only its folder may be left: what it came to is on disk before that goes. */
+/* Removes the directory of a run that no record has in progress: the outcome was written to disk before. */
 static void run_seen(void *ctx, uint64_t run)
 {
     struct optasks *o = ctx;
@@ -372,7 +372,7 @@ static void run_seen(void *ctx, uint64_t run)
     for (size_t i = 0; i < o->at.len; i++)
         if (op_under_way(o->at.at[i]) && (uint64_t)number_at(o->at.at[i]->record, "run") == run)
             return;
-    launch_refuse(o->place, run); /* of a record that cannot be read something may even live */
+    launch_refuse(o->place, run); /* if its record is unreadable, the run may even be alive */
     if (place_end(o->place, run, &err) < 0)
         NOTE(o->agent, LEVEL_WARN, "optask.left", LOG_TEXT("text", err.text));
 }

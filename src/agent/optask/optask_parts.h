@@ -1,41 +1,41 @@
-/* optask_parts.h - the inside of optask.h; for optask.c, optask_report.c and optask_run.c. */
+/* optask_parts.h - internals of optask.h; for optask.c, optask_report.c and optask_run.c. */
 #pragma once
 
 #include "agent/optask/optask.h"
 #include "wire/doc/optask_words.h"
 
-/* Codes by which a script says more than that it failed; share/optasks/lib.sh knows them, too. */
+/* Exit codes with a meaning beyond failure; share/optasks/lib.sh defines them, too. */
 enum { EXIT_AGAIN = 75, EXIT_NO_SPACE = 80, EXIT_NETWORK = 81, EXIT_PACKAGE_MANAGER = 82 };
 
-/* An OpTask that this machine knows of. */
+/* An OpTask key known on this node. */
 struct op {
     struct optasks *all;
     char *key;
-    /* As in its file: content, attempt, phase, state, fault, error, exit, run, runs, boot, said, item; began: the script
-     * of this attempt has; tries: runs of this phase in this attempt; begun: all runs. */
+    /* Content of its file: content, attempt, phase, state, fault, error, exit, run, runs, boot, said, item; began: the
+     * script of this attempt has started; tries: runs of this phase in this attempt; begun: all runs. */
     json_t *record;
-    json_t *wish;             /* what was wanted while a run was under way; NULL: nothing */
-    bool busy;                /* a run of it is under way, or about to be */
+    json_t *wish;             /* request received during a run; NULL: none */
+    bool busy;                /* a run is in progress or about to start */
     struct launched launched; /* pidfd -1: none */
     struct loop_source *source, *timer, *say_timer, *decline_timer;
     bool saying, declining, decline_heard;
-    bool unsettled;             /* it is over, and that is not on disk yet */
-    uint64_t changes, declines; /* of the record; of what is declined */
-    json_t *declined;           /* what the daemon hears of an attempt that is not made; NULL: there is none */
-    /* What the thread brought back. */
+    bool unsettled;             /* it has ended, but the outcome is not on disk yet */
+    uint64_t changes, declines; /* versions of `record` and of `declined` */
+    json_t *declined;           /* report of an attempt that was not started; NULL: none */
+    /* Results of the worker thread. */
     int rc;
     struct berth_err err;
-    int exit; /* -1: nobody knows */
+    int exit; /* -1: unknown */
     char text[LAUNCH_TEXT_MAX];
     enum opstep_fault fault;
-    bool began; /* the script has, or may have */
+    bool began; /* the script has started, or may have */
 };
 
 struct optasks {
     struct agent *agent;
     struct place *place;
-    struct worker *worker; /* NULL: not needed yet */
-    int keys;              /* the folder of their files */
+    struct worker *worker; /* NULL: not started yet */
+    int keys;              /* descriptor of the directory of key files */
     uint64_t epoch, last_run;
     VEC(struct op *) at;
 };
@@ -43,32 +43,32 @@ struct optasks {
 /* optask.c */
 
 struct op *op_find(const struct optasks *o, const char *key);
-/* Is a run of it, by its record? */
+/* Tells whether the record says that a run is in progress. */
 bool op_under_way(const struct op *op);
 /* Writes the record to disk. */
 int op_save(struct op *op);
 
-/* optask_report.c. Both go on until the daemon has heard it. */
+/* optask_report.c. Both repeat the report until the daemon has received it. */
 
-/* Tells how it stands, unless that has been said or is not on disk. */
+/* Reports the state, unless it was reported already or is not on disk yet. */
 void op_say(struct op *op);
-/* Tells that what is asked for fails before it begins; the record does not know of it. */
+/* Reports that a requested attempt failed before it started; the record is unchanged. */
 void op_decline(struct op *op, const json_t *item, enum opstep_fault fault, const char *why);
-/* Has this attempt been declined, for another reason than its content? The daemon, which may have counted it as failed, is
- * told once more: it is not made after all. */
+/* Tells whether this attempt was declined for a reason other than its content. If so, repeats the report to the daemon,
+ * because the attempt will not be started. */
 bool op_declined(struct op *op, uint64_t attempt);
 
-/* optask_run.c. Each of the first two ends by run_over, now or later. */
+/* optask_run.c. run_begin and run_find_again end with a call of run_over, now or later. */
 
-/* Runs the script of the phase that the record says, as the run that it says. */
+/* Runs the script of the recorded phase under the recorded run number. */
 void run_begin(struct op *op);
-/* Of one that an earlier agent began. */
+/* Finds a run that an earlier agent started. */
 void run_find_again(struct op *op);
-/* The same phase once more, under another number. (optask.c) */
+/* Runs the same phase again under a new run number. (optask.c) */
 void run_again(struct op *op);
-/* How it ended is in op->exit, op->text and op->fault; nothing of it runs any more. (optask.c) */
+/* Called when all processes of a run have ended; the outcome is in op->exit, op->text and op->fault. (optask.c) */
 void run_over(struct op *op);
-/* Ends groups of runs that no record speaks for. */
+/* Kills and removes cgroups of runs without a record. */
 void runs_sweep(struct optasks *o);
-/* May it go on after the machine or its shim went down? */
+/* Tells whether the script declared itself resumable after a crash of the machine or of its shim. */
 bool run_resumable(const struct op *op);

@@ -1,4 +1,4 @@
-/* optask_report.c - the daemon is told how OpTasks stand, as often as it takes. */
+/* optask_report.c - reports the state of OpTasks to the daemon until it has received them. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static void post(struct op *op, const json_t *body, uint64_t changes, link_answe
     free(text);
 }
 
-/* Frees what was kept of the question. NULL: nobody is there to hear the answer. */
+/* Frees the context of a request. Returns its OpTask; NULL: it does not exist any more. */
 static struct op *asked(struct saying *s, int status, uint64_t *ret_changes)
 {
     struct op *op = status == LINK_GONE ? NULL : op_find(s->all, s->key);
@@ -35,7 +35,7 @@ static struct op *asked(struct saying *s, int status, uint64_t *ret_changes)
 
 static bool heard(int status)
 {
-    return status == 200 || status == 404; /* 404: it is nobody's business any more */
+    return status == 200 || status == 404; /* 404: the daemon does not know this OpTask any more */
 }
 
 static void later(struct op *op, struct loop_source **timer, loop_call *call)
@@ -46,7 +46,7 @@ static void later(struct op *op, struct loop_source **timer, loop_call *call)
     loop_timer_set(*timer, loop_now_ns(loop) + SAY_AGAIN_NS);
 }
 
-/* ---- what the record says -------------------------------------------------------------------------------------------- */
+/* ---- reports of the record -------------------------------------------------------------------------------------- */
 
 static void say(void *ctx)
 {
@@ -85,7 +85,7 @@ void op_say(struct op *op)
     post(op, body, op->changes, said);
 }
 
-/* ---- what will not be done ------------------------------------------------------------------------------------------- */
+/* ---- declined attempts ------------------------------------------------------------------------------------------ */
 
 static void decline(void *ctx);
 

@@ -1,4 +1,4 @@
-/* optask_run.c - one run of a script: from its text to a process under a shim, and how that ended. */
+/* optask_run.c - one run of a script: starts it as a process under a shim, and finds out how it ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -54,7 +54,7 @@ bool run_resumable(const struct op *op)
     return access(path, F_OK) == 0;
 }
 
-/* On a thread beside the loop. */
+/* Runs `work` on the worker thread, then `after` on the loop. */
 static void beside(struct op *op, loop_call *work, loop_call *after)
 {
     if (!op->all->worker)
@@ -81,9 +81,9 @@ void runs_sweep(struct optasks *o)
     (void)cgroups_each(o->agent->cgroups, group_sweep, o);
 }
 
-/* ---- beginning ------------------------------------------------------------------------------------------------------- */
+/* ---- start ------------------------------------------------------------------------------------------------------ */
 
-/* What came must be what was pinned. */
+/* Returns the script after checking it against its pinned hash. */
 static int script_find(struct op *op, const char **ret)
 {
     const json_t *item = json_object_get(op->record, "item");
@@ -156,13 +156,15 @@ static int launch(struct op *op, const char *script, const char *checkpoint, str
         .entrances = (const char *const *)entrances,
         .log_bytes = LOG_BYTES,
         .log_files = LOG_FILES,
-        /* Of this folder nothing is ever heard, so the shim counts from the start: also while there is no agent. */
+        /* The heartbeat file of this directory is never updated, so the shim's fence timer runs from the start and
+         * works as a timeout, also without an agent. */
         .fence_ns = json_integer_value(json_object_get(json_object_get(op->record, "item"), "timeout_ns")),
         .stop_signal = SIGTERM,
         .trusted = true,
     };
     rc = launch_start(op->all->place, &l, &op->launched, &op->err);
-    op->began = rc == 0 || rc == -ETIMEDOUT || rc == -EPIPE; /* of a shim that fell silent nobody knows */
+    /* after a timeout or lost connection to the shim it is unknown */
+    op->began = rc == 0 || rc == -ETIMEDOUT || rc == -EPIPE;
     for (size_t i = 0; i < CGROUP_PATHS_MAX; i++)
         mem_free(entrances[i]);
     if (rc < 0) {
@@ -202,9 +204,9 @@ static void begin_work(void *ctx)
     arena_done(&arena);
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------------------- */
+/* ---- end -------------------------------------------------------------------------------------------------------- */
 
-/* What scripts and package managers say when it is not the script's own fault. */
+/* Messages of scripts and package managers that show a fault outside the script. */
 static const struct {
     const char *text;
     enum opstep_fault fault;
@@ -227,7 +229,7 @@ static const struct {
     {"Error: Transaction test error", OPFAULT_PACKAGE_MANAGER},
 };
 
-/* Its last lines, or as much of them as there is room for. */
+/* Reads the last lines of the log, as many as fit. */
 static size_t log_tail(const struct op *op, int64_t lines, char *text, size_t size)
 {
     struct logfile *log = NULL;
@@ -253,8 +255,8 @@ static enum opstep_fault fault_in_log(const struct op *op)
     return fault;
 }
 
-/* What a script that fails says last is why it does. Only what a document can hold, as much as there is room for; else the
- * code must do, and the log. */
+/* Uses the last line of a failed script as the error text: made printable and cut to the available room. If the line is
+ * not valid UTF-8, only the exit code is reported. */
 static void last_words(struct op *op)
 {
     char line[LAUNCH_TEXT_MAX] = "";
@@ -264,7 +266,7 @@ static void last_words(struct op *op)
         len = (size_t)(end - line);
     if (len > room) {
         len = room;
-        while (len > 0 && ((unsigned char)line[len] & 0xc0) == 0x80) /* between two characters */
+        while (len > 0 && ((unsigned char)line[len] & 0xc0) == 0x80) /* not inside a character */
             len--;
     }
     for (size_t i = 0; i < len; i++)
@@ -287,7 +289,8 @@ static enum opstep_fault fault_of(const struct op *op)
     }
 }
 
-/* A machine that goes down ends all that runs by a signal: that is no fault of the script. */
+/* Tells whether a machine shutdown ended the run: it kills all processes by a signal, which is not the script's
+ * fault. */
 static bool went_down(const struct op *op)
 {
     char boot[BOOT_ID_MAX];
@@ -304,7 +307,7 @@ static void reap_work(void *ctx)
     op->fault = OPFAULT_NONE;
     op->began = true;
     if (launch_exit(op->all->place, run_of(op), &op->exit, op->text) < 0 || op->exit < 0 || went_down(op)) {
-        op->exit = -1; /* whatever stands there: it has begun, and its shim is gone */
+        op->exit = -1; /* the script has started and its shim is gone, so the recorded exit code is not used */
         op->text[0] = '\0';
     }
     op->rc = cgroup_kill(a->cgroups, group_of(op, group));
@@ -329,7 +332,7 @@ static void reap(void *ctx);
 static void reap_after(void *ctx)
 {
     struct op *op = ctx;
-    if (op->rc < 0) { /* something of it cannot die yet */
+    if (op->rc < 0) { /* a process cannot die yet */
         loop_source_free(op->timer);
         op->timer = loop_timer_new(op->all->agent->loop, reap, op);
         loop_timer_set(op->timer, loop_now_ns(op->all->agent->loop) + SECOND_NS);
@@ -359,7 +362,7 @@ static void watch(struct op *op)
 {
     if (loop_watch_fd(op->all->agent->loop, op->launched.pidfd, EPOLLIN, shim_ended, op, &op->source, &op->err) == 0)
         return;
-    launch_refuse(op->all->place, run_of(op)); /* nobody would notice its end */
+    launch_refuse(op->all->place, run_of(op)); /* its end would not be noticed */
     reap(op);
 }
 
@@ -384,7 +387,8 @@ void run_begin(struct op *op)
     beside(op, begin_work, begin_after);
 }
 
-/* No shim came as far as its mark, and none will: so nothing ran. Only in the same boot can that be told. */
+/* Tells whether no shim has written its mark, so that nothing was executed. This is certain only within the same
+ * boot. */
 static bool never_came(const struct op *op)
 {
     struct stat st;
@@ -419,7 +423,7 @@ void run_find_again(struct op *op)
     char path[PLACE_PATH_MAX];
     op->busy = true;
     if (place_instance(op->all->place, run_of(op), "config.json", path) < 0 || access(path, F_OK) < 0) {
-        run_begin(op); /* it was about to begin: that is marked before anything runs */
+        run_begin(op); /* the start marker is written before anything runs, so nothing has run */
         return;
     }
     beside(op, find_work, find_after);

@@ -1,4 +1,4 @@
-/* cgroup.c - groups of instances: made, entered, looked at, removed. */
+/* cgroup.c - creates cgroups of instances, reads their usage, removes them. */
 #include "machine/cgroup/cgroup.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "machine/cgroup/cgroup_parts.h"
 
-/* ---- making ------------------------------------------------------------------------------------------------------- */
+/* ---- creation --------------------------------------------------------------------------------------------------- */
 
 static int name_check(const char *name, struct berth_err *err)
 {
@@ -113,11 +113,11 @@ const char *cgroup_path(const struct cgroups *c, const char *name, char *buf, si
     return buf;
 }
 
-/* ---- usage -------------------------------------------------------------------------------------------------------- */
+/* ---- usage ------------------------------------------------------------------------------------------------------ */
 
 enum { STAT_MAX = 8192 };
 
-/* cpu.stat is there in v2 without the controller. */
+/* cpu.stat exists in v2 even without the cpu controller. */
 static int cpu_look(const struct cgroups *c, const char *name, int64_t *ret_ns)
 {
     char text[STAT_MAX];
@@ -141,7 +141,7 @@ static void memory_look(const struct tree *t, const char *name, struct cgroup_us
     if (cgfile_number(t, name, t->v2 ? "memory.current" : "memory.usage_in_bytes", &u->memory_bytes) < 0)
         return;
     if (cgfile_number(t, name, t->v2 ? "memory.peak" : "memory.max_usage_in_bytes", &u->memory_peak_bytes) < 0)
-        u->memory_peak_bytes = u->memory_bytes; /* v2 before 5.19 keeps none */
+        u->memory_peak_bytes = u->memory_bytes; /* not available in v2 before Linux 5.19 */
     if (cgfile_get(t, name, "memory.stat", text, sizeof text) > 0) {
         int64_t idle = sysfile_line(text, t->v2 ? "inactive_file" : "total_inactive_file");
         u->memory_bytes -= idle < 0 ? 0 : idle < u->memory_bytes ? idle : u->memory_bytes;
@@ -152,7 +152,7 @@ static void memory_look(const struct tree *t, const char *name, struct cgroup_us
     }
 }
 
-/* The number behind every such word of the text: "254:0 Read 4096", "254:0 rbytes=4096". */
+/* Adds up the numbers behind all occurrences of a word: "254:0 Read 4096", "254:0 rbytes=4096". */
 static int64_t words_sum(const char *text, const char *word)
 {
     int64_t sum = 0;
@@ -191,9 +191,9 @@ int cgroup_usage(const struct cgroups *c, const char *name, struct cgroup_usage 
     return 0;
 }
 
-/* ---- removing, listing -------------------------------------------------------------------------------------------- */
+/* ---- removal and listing ---------------------------------------------------------------------------------------- */
 
-/* Removes a group and those below it; the first failure. Mostly there is nothing below. */
+/* Removes a cgroup and its descendants; returns the first failure. Usually there are no descendants. */
 static int dir_remove(const char *path, int depth)
 {
     if (rmdir(path) == 0 || errno == ENOENT)
@@ -216,7 +216,7 @@ static int dir_remove(const char *path, int depth)
     return errno == ENOTEMPTY ? -EBUSY : -errno;
 }
 
-/* A group with a process in it cannot be removed, so nobody is asked before. */
+/* rmdir fails for a cgroup with processes, so no check is needed before. */
 int cgroup_remove(struct cgroups *c, const char *name)
 {
     int rc = 0;

@@ -1,7 +1,7 @@
-/* cgroup_device.c - devices that a group may not open, by a program that the kernel asks (cgroup v2).
+/* cgroup_device.c - restricts device access of a cgroup by a BPF program (cgroup v2).
  *
- * The program is a few instructions: a character device of the major number and none of the minor numbers is refused, all
- * else is left to whoever decides besides. It belongs to the group and goes with it.
+ * The program has a few instructions: it denies character devices of the major number with a minor number that is not
+ * listed; everything else is left to other rules. It is attached to the cgroup and removed with it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static long bpf(int command, union bpf_attr *attr)
     return syscall(SYS_bpf, command, attr, sizeof *attr);
 }
 
-/* r1: the question, struct bpf_cgroup_dev_ctx; r0: 1 allows. */
+/* r1: the context, struct bpf_cgroup_dev_ctx; r0: 1 allows. */
 static int program_load(unsigned major, const unsigned *minors, size_t len)
 {
     static const char license[] = "MIT";
@@ -30,7 +30,7 @@ static int program_load(unsigned major, const unsigned *minors, size_t len)
 #define ADD(c, d, s, o, i)                                                                                             \
     vec_push(&code,                                                                                                    \
              ((struct bpf_insn){.code = (c), .dst_reg = (d), .src_reg = (s), .off = (int16_t)(o), .imm = (int)(i)}))
-    short to_end = (short)(len + 5); /* over what compares minor numbers, to "allow" */
+    short to_end = (short)(len + 5); /* offset of "allow", behind the comparisons of minor numbers */
     ADD(BPF_LDX | BPF_MEM | BPF_W, BPF_REG_2, BPF_REG_1, offsetof(struct bpf_cgroup_dev_ctx, access_type), 0);
     ADD(BPF_ALU64 | BPF_AND | BPF_K, BPF_REG_2, 0, 0, KIND_MASK);
     ADD(BPF_JMP | BPF_JNE | BPF_K, BPF_REG_2, 0, to_end, BPF_DEVCG_DEV_CHAR);
@@ -77,7 +77,7 @@ int cgroup_devices_only(struct cgroups *c, const char *name, unsigned major, con
     attr.target_fd = (uint32_t)group;
     attr.attach_bpf_fd = (uint32_t)program;
     attr.attach_type = BPF_CGROUP_DEVICE;
-    attr.attach_flags = BPF_F_ALLOW_MULTI; /* a container's runtime may say no more than this */
+    attr.attach_flags = BPF_F_ALLOW_MULTI; /* a container's runtime may add further restrictions */
     return bpf(BPF_PROG_ATTACH, &attr) < 0 ? -errno : 0;
 }
 

@@ -1,5 +1,6 @@
-/* Real groups of this kernel: which devices may be opened in them. A device without a driver answers ENXIO when it may be
- * opened, and EPERM when it may not. */
+/* cgroup_device_test.c - device restrictions in real cgroups. Opening a device without a driver returns ENXIO if it is
+ * allowed, and EPERM if it is denied.
+ */
 #include <linux/bpf.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,7 @@
 
 enum { MAJOR = 195, MAJOR_OTHER = 240, MINORS = 4, MINORS_MOST = 256, EXIT_LOST = 99 };
 
-/* What opening it answers inside the group. */
+/* Returns the result of opening the device in a process of the cgroup. */
 static int opened(struct cgroups *c, const char *path)
 {
     char *paths[CGROUP_PATHS_MAX];
@@ -41,7 +42,7 @@ static int opened(struct cgroups *c, const char *path)
     return WEXITSTATUS(status);
 }
 
-/* Asked without the code that is tested: a hierarchy of v2, and a program that lets all pass. */
+/* Checks independently of the tested code that a v2 hierarchy exists and the kernel loads device programs. */
 static bool kernel_takes_rules(void)
 {
     const struct bpf_insn pass[] = {
@@ -87,7 +88,7 @@ static void all_but_some_devices_are_refused(void **state)
     if (rc == 0)
         rc = cgroup_devices_only(c, "a", MAJOR_OTHER, NULL, 0);
     if (!kernel_takes_rules()) {
-        assert_true(rc < 0); /* and says so */
+        assert_true(rc < 0);
         print_message("skip: the kernel takes no rules for devices\n");
         end(c);
         skip();
@@ -102,7 +103,7 @@ static void all_but_some_devices_are_refused(void **state)
     assert_int_equal(mknod(folder_at(&f, "other"), S_IFCHR | 0600, makedev(MAJOR_OTHER, 5)), 0);
     assert_int_equal(opened(c, folder_at(&f, "other")), EPERM);
     assert_int_equal(opened(c, "/dev/null"), 0);
-    unsigned most[MINORS_MOST]; /* a second rule for the same number can only refuse more */
+    unsigned most[MINORS_MOST]; /* a second rule for the same major number can only deny more */
     for (unsigned i = 0; i < MINORS_MOST; i++)
         most[i] = i + 1;
     assert_int_equal(cgroup_devices_only(c, "a", MAJOR, most, ROWS(most)), 0);

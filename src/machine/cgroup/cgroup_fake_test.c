@@ -1,4 +1,4 @@
-/* The bytes that are written, seen in a folder that looks like a kernel's. */
+/* cgroup_fake_test.c - the bytes written to kernel files, in a directory that imitates /sys/fs/cgroup. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static void cgroups_cleanup(struct cgroups **c)
     cgroups_free(*c);
 }
 
-/* ---- reading limits ----------------------------------------------------------------------------------------------- */
+/* ---- reading limits --------------------------------------------------------------------------------------------- */
 
 static void limits_are_read(void **state)
 {
@@ -93,7 +93,7 @@ static void a_long_list_says_that_there_is_more(void **state)
     assert_string_equal(other + strlen(other) - 4, ",...");
 }
 
-/* ---- v2 ----------------------------------------------------------------------------------------------------------- */
+/* ---- v2 --------------------------------------------------------------------------------------------------------- */
 
 static void put_all(const struct folder *f, const char *dir, const char *const *files, const char *text)
 {
@@ -155,7 +155,7 @@ static void v2_files_hold_the_limits(void **state)
         {{0},                                 "io.max",           "8:0 rbps=max wbps=max"          },
         {{.io_weight = 20},                   "io.weight",        "default 20"                     },
         {{.hugepages = {{2 * MIB, 5 * MIB}}}, "hugetlb.2MB.max",  "4194304"                        },
-        {{0},                                 "hugetlb.2MB.max",  "0"                              }, /* others' */
+        {{0},                                 "hugetlb.2MB.max",  "0"                              }, /* default */
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(folder) struct folder f = folder_new();
@@ -171,7 +171,7 @@ static void v2_files_hold_the_limits(void **state)
         assert_string_equal(unenforced, "");
         (void)snprintf(file, sizeof file, "fs/cgroup/berth/7/%s", rows[i].file);
         assert_string_equal(folder_get(&f, file), rows[i].want);
-        /* what it may give to its children was handed down on the way, but for what nobody uses */
+        /* known controllers are enabled for children; unused ones (cpuset, rdma) are not */
         assert_string_equal(folder_get(&f, "fs/cgroup/cgroup.subtree_control"), "+cpu +memory +pids +io +hugetlb");
     }
 }
@@ -187,7 +187,7 @@ static void what_is_missing_is_named(void **state)
 {
     (void)state;
     static const struct {
-        const char *controllers, *lost; /* what the agent's group may give; a file that is not there */
+        const char *controllers, *lost; /* controllers: enabled for children; lost: a removed file */
         struct cgroup_limits limits;
         const char *want;
     } rows[] = {
@@ -220,7 +220,7 @@ static void what_is_missing_is_named(void **state)
     }
 }
 
-/* A weight means nothing while no disk goes by it. */
+/* A weight has no effect unless a disk's scheduler supports weights. */
 static void weights_of_io_need_a_queue_that_weighs(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void weights_of_io_need_a_queue_that_weighs(void **state)
     }
 }
 
-/* The kernel would kill: the old bound stays. */
+/* A limit below the usage is not applied, because the kernel would kill. */
 static void memory_is_not_bound_below_what_is_used(void **state)
 {
     (void)state;
@@ -287,7 +287,7 @@ static void v2_usage_is_read(void **state)
     assert_memory_equal(&u, &want, sizeof u);
 }
 
-/* ---- v1 ----------------------------------------------------------------------------------------------------------- */
+/* ---- v1 --------------------------------------------------------------------------------------------------------- */
 
 static void v1_put(const struct folder *f)
 {
@@ -346,7 +346,7 @@ static void v1_files_hold_the_limits(void **state)
         (void)snprintf(file, sizeof file, "fs/cgroup/%s", rows[i].file);
         assert_string_equal(folder_get(&f, file), rows[i].want);
         assert_string_equal(cgroup_path(c, "7", path, sizeof path), "/a/b/7");
-        size_t len = cgroup_entrances(c, "7", entrances); /* not `devices`, of which nothing is wanted */
+        size_t len = cgroup_entrances(c, "7", entrances); /* without `devices`, whose controller is not used */
         assert_int_equal(len, 4);
         assert_string_equal(entrances[0], folder_at(&f, "fs/cgroup/blkio/a/b/7/cgroup.procs"));
         for (size_t k = 0; k < len; k++)

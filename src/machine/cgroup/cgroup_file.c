@@ -1,4 +1,4 @@
-/* cgroup_file.c - small files of the kernel's, read and written whole. */
+/* cgroup_file.c - reads and writes small kernel files as a whole. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* cgroup_find.c - which hierarchies there are, and the agent's group in each.
+/* cgroup_find.c - finds the cgroup hierarchies and the agent's cgroup in each.
  *
- * The type of a hierarchy is told by its file system. Where that is neither of the two (a test's folder), the names of its
- * files tell.
+ * The version of a hierarchy is known from its file system type; for other file systems (a test's directory), from the
+ * names of its files.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "machine/cgroup/cgroup_parts.h"
 #include "machine/probe/probe_parts.h"
 
-/* Names in v1 (of folders) and in v2 (in cgroup.controllers). */
+/* Names in v1 (directories) and in v2 (in cgroup.controllers). */
 static const struct {
     const char *v1, *v2;
 } names[CTL_LEN] = {
@@ -31,9 +31,9 @@ static const struct {
     [CTL_HUGETLB] = {"hugetlb", "hugetlb"},
 };
 
-/* ---- text --------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------- */
 
-/* Is the word among those that are separated by the given characters? */
+/* Tells whether the text contains the word, with words separated by these characters. */
 static bool has_word(const char *text, const char *separators, const char *word)
 {
     size_t len = strlen(word);
@@ -72,9 +72,9 @@ static char *joined(const char *a, const char *b)
     return str_take(&s);
 }
 
-/* ---- the trees ---------------------------------------------------------------------------------------------------- */
+/* ---- hierarchies ------------------------------------------------------------------------------------------------ */
 
-/* 1 or 2; 0: none. */
+/* Returns the cgroup version of a mount point: 1 or 2; 0: none. */
 static int version_of(const char *path)
 {
     CLEANUP(mem) char *v2 = joined(path, "/cgroup.controllers"), *v1 = joined(path, "/cgroup.procs");
@@ -102,7 +102,7 @@ static int entry_compare(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Links like `cpu -> cpu,cpuacct` are passed over: what they lead to is there itself. */
+/* Links such as `cpu -> cpu,cpuacct` are skipped, because their targets are listed, too. */
 static void trees_find(struct cgroups *c, const char *root)
 {
     if (version_of(root) == 2) {
@@ -124,9 +124,9 @@ static void trees_find(struct cgroups *c, const char *root)
         free(entries);
 }
 
-/* ---- the agent's group in one of them ----------------------------------------------------------------------------- */
+/* ---- the agent's cgroup in a hierarchy -------------------------------------------------------------------------- */
 
-/* The agent's own group in this tree, below its mount; "" where it sits at the top or is not known. */
+/* Returns the agent's own cgroup in this hierarchy, relative to the mount; "" at the top or if unknown. */
 static void own_group(const struct tree *t, char buf[static GROUP_PATH_MAX])
 {
     FILE *f = fopen("/proc/self/cgroup", "re");
@@ -145,7 +145,7 @@ static void own_group(const struct tree *t, char buf[static GROUP_PATH_MAX])
         (void)fclose(f);
 }
 
-/* Makes every folder of the name below `base`, and says whether groups can be made there. */
+/* Creates every directory of `name` below `base`; tells whether cgroups can be created there. */
 static bool group_ensure(const char *base, const char *name)
 {
     CLEANUP(mem) char *path = joined(base, name);
@@ -162,8 +162,8 @@ static bool group_ensure(const char *base, const char *name)
     return access(path, W_OK | X_OK) == 0;
 }
 
-/* Moves all that sits in a group to the agent's leaf, if the agent is one of them: then it is the top of the agent's own
- * container, or was handed to it. */
+/* Moves all processes of a cgroup to the agent's leaf, if the agent is one of them: then the cgroup is the top of the
+ * agent's own container, or was delegated to it. */
 static bool evacuate(const struct tree *t, const char *dir)
 {
     CLEANUP(mem)
@@ -180,17 +180,16 @@ static bool evacuate(const struct tree *t, const char *dir)
         }
         if (f && own && any && (mkdir(leaf, 0755) == 0 || errno == EEXIST))
             for (rewind(f); fgets(line, sizeof line, f);)
-                (void)sysfile_put(
-                    to, line); /* one that has ended meanwhile, or a thread of the kernel's, cannot be moved */
+                (void)sysfile_put(to, line); /* fails for ended processes and kernel threads */
         if (f)
             (void)fclose(f);
         if (!any || !own)
             return f && own;
     }
-    return true; /* some would not go; whether that matters is seen by trying again */
+    return true; /* some processes may be left; the caller's next attempt shows whether that matters */
 }
 
-/* Lets the children of a group have the controllers that it has itself. */
+/* Enables the cgroup's own controllers for its children. */
 static void hand_down(const struct tree *t, const char *dir)
 {
     CLEANUP(mem) char *here = joined(dir, "/cgroup.controllers"), *below = joined(dir, "/cgroup.subtree_control");
@@ -204,7 +203,8 @@ static void hand_down(const struct tree *t, const char *dir)
     int rc = all.len ? sysfile_put(below, all.at) : 0;
     if (rc == -EBUSY && evacuate(t, dir))
         rc = sysfile_put(below, all.at);
-    for (size_t i = 0; rc < 0 && i < CTL_LEN; i++) { /* one that cannot be handed down does not keep the others */
+    for (size_t i = 0; rc < 0 && i < CTL_LEN; i++) {
+        /* one by one: a controller that cannot be enabled does not block the others */
         char one[16];
         if ((has & ~gives) >> i & 1 && snprintf(one, sizeof one, "+%s", names[i].v2) > 0)
             (void)sysfile_put(below, one);
@@ -212,7 +212,7 @@ static void hand_down(const struct tree *t, const char *dir)
     str_done(&all);
 }
 
-/* Hands down on each level from the base to the agent's group, and sees what has arrived. */
+/* Enables the controllers on each level from the base to the agent's cgroup, and reads which are available there. */
 static void controllers_enable(struct tree *t, size_t base_len)
 {
     CLEANUP(mem) char *dir = mem_strdup(t->path), *given = joined(t->path, "/cgroup.subtree_control");
@@ -227,8 +227,8 @@ static void controllers_enable(struct tree *t, size_t base_len)
     t->controllers = sysfile_get(given, text, sizeof text) < 0 ? 0 : words_v2(text);
 }
 
-/* At the top; where that cannot be written to (a container sees a tree of which only its own part is its own), below the
- * agent's own group. */
+/* Creates the agent's cgroup at the top or, if that is not writable (in a container only a part of the hierarchy is),
+ * below the agent's own cgroup. */
 static void tree_take(struct cgroups *c, struct tree *t)
 {
     char own[GROUP_PATH_MAX];
@@ -245,13 +245,14 @@ static void tree_take(struct cgroups *c, struct tree *t)
     if (t->v2)
         controllers_enable(t, strlen(base));
     else if (t->controllers & 1U << CTL_MEMORY) {
-        /* Before 5.11 a group below counts here only if told so; later kernels have no other way. */
+        /* Before Linux 5.11 usage of descendants counts only with this setting; later kernels always count it. */
         CLEANUP(mem) char *hierarchy = joined(t->path, "/memory.use_hierarchy");
         (void)sysfile_put(hierarchy, "1");
     }
 }
 
-/* A controller belongs to one hierarchy at a time; v2 counts cpu time and freezes without any controller. */
+/* Assigns each controller to its hierarchy; a controller belongs to one at a time. v2 counts CPU time and freezes
+ * without a controller. */
 static void controllers_assign(struct cgroups *c)
 {
     for (size_t i = 0; i < c->trees_len; i++)
@@ -260,7 +261,7 @@ static void controllers_assign(struct cgroups *c)
                 c->of[k] = &c->trees[i];
 }
 
-/* ---- disks -------------------------------------------------------------------------------------------------------- */
+/* ---- disks ------------------------------------------------------------------------------------------------------ */
 
 static bool holds(const char *path, const char *word)
 {
@@ -268,8 +269,8 @@ static bool holds(const char *path, const char *word)
     return sysfile_get(path, text, sizeof text) > 0 && strstr(text, word);
 }
 
-/* Disks are in the folder beside the hierarchies' (/sys/fs/cgroup, /sys/block): whole ones with something on them. Memory
- * and files that pose as disks are left out. */
+/* Lists whole, non-empty disks in /sys/block, found beside /sys/fs/cgroup. Disks backed by memory or files are left
+ * out. */
 static void disks_find(struct cgroups *c, const char *root)
 {
     static const char *const posing[] = {"loop", "ram", "zram", "fd"};
@@ -297,9 +298,9 @@ static void disks_find(struct cgroups *c, const char *root)
     c->weighs_io = c->weighs_io || holds(cost, "enable=1");
 }
 
-/* ---- huge pages --------------------------------------------------------------------------------------------------- */
+/* ---- huge pages ------------------------------------------------------------------------------------------------- */
 
-/* "hugepages-2048kB" in /sys/kernel/mm/hugepages. */
+/* Finds directories such as "hugepages-2048kB" in /sys/kernel/mm/hugepages. */
 static void pages_find(struct cgroups *c, const char *root)
 {
     CLEANUP(mem) char *folder = joined(root, "/../../kernel/mm/hugepages");
@@ -314,7 +315,7 @@ static void pages_find(struct cgroups *c, const char *root)
         (void)closedir(dir);
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+/* ---- opening ---------------------------------------------------------------------------------------------------- */
 
 static bool agent_name_ok(const char *name)
 {

@@ -1,7 +1,7 @@
-/* cgroup_kill.c - signals to all that is in a group or below it, until nothing is.
+/* cgroup_kill.c - signals all processes of a cgroup and its descendants, until none is left.
  *
- * Numbers of processes are used again: one that is read from a list may be somebody else's by the time it is used. So a
- * process is held by a descriptor first, and then asked whether it is (still) in the group.
+ * Pids are reused: a pid read from a list may belong to another process when it is used. Therefore, a process is opened
+ * as a pidfd first, and then checked for membership in the cgroup.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,11 +28,11 @@ static int64_t steady_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* ---- who is in it ------------------------------------------------------------------------------------------------- */
+/* ---- processes -------------------------------------------------------------------------------------------------- */
 
 typedef void pid_call(void *ctx, pid_t pid);
 
-/* Calls for each process of the group and those below it; returns how many there are. */
+/* Calls `call` for each process of the cgroup and its descendants; returns their number. */
 static size_t pids_each(const char *path, int depth, pid_call *call, void *ctx)
 {
     char below[GROUP_PATH_MAX], line[32];
@@ -43,13 +43,13 @@ static size_t pids_each(const char *path, int depth, pid_call *call, void *ctx)
     while (f && fgets(line, sizeof line, f)) {
         long pid = strtol(line, NULL, 10);
         count++;
-        if (pid > 0 && call) /* 0: of another pid namespace */
+        if (pid > 0 && call) /* 0: in another PID namespace */
             call(ctx, (pid_t)pid);
     }
     bool there = f != NULL;
     if (f)
         (void)fclose(f);
-    /* a folder has a link for each folder in it, and two of its own */
+    /* a directory without subdirectories has a link count of 2 */
     bool leaf = !there || stat(path, &st) < 0 || st.st_nlink == 2;
     DIR *dir = !leaf && depth < GROUP_DEPTH_MAX ? opendir(path) : NULL;
     for (struct dirent *e; dir && (e = readdir(dir));) {
@@ -85,14 +85,14 @@ bool cgroup_empty(const struct cgroups *c, const char *name)
     return true;
 }
 
-/* ---- signals ------------------------------------------------------------------------------------------------------ */
+/* ---- signals ---------------------------------------------------------------------------------------------------- */
 
 struct shot {
-    char *path; /* of the group below the mounts: "/berth/17" */
+    char *path; /* path of the cgroup below the mounts: "/berth/17" */
     int signo;
 };
 
-/* Is one of the process's groups this one, or below it? */
+/* Tells whether the process is in this cgroup or a descendant. */
 static bool is_member(pid_t pid, const char *path)
 {
     char file[64], line[GROUP_PATH_MAX];
@@ -131,8 +131,8 @@ int cgroup_signal(struct cgroups *c, const char *name, int signo)
 {
     if (!cgroup_name_ok(name))
         return -EINVAL;
-    /* All are in each of the trees; a container's runtime may have left some out. The fullest one is taken, so that
-     * nobody gets the signal twice. */
+    /* Each process is in the cgroup of every hierarchy, except where a container's runtime left some out. Only the
+     * hierarchy with the most processes is used, so that no process gets the signal twice. */
     const struct tree *fullest = NULL;
     size_t most = 0;
     for (size_t i = 0; i < c->trees_len; i++) {

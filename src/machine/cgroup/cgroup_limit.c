@@ -1,4 +1,6 @@
-/* cgroup_limit.c - limits written to the kernel, and read back: what reads otherwise is not enforced. */
+/* cgroup_limit.c - writes limits to the kernel and reads them back: a limit that reads back differently is not
+ * enforced.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,19 +15,19 @@ enum {
     WEIGHT_MAX = 10000,
     PERIOD_US = 100000,
     PERIOD_US_MAX = 1000000,
-    QUOTA_US_MIN = 1000, /* the kernel's */
-    SHARES_MIN = 2,      /* the kernel's; 1024 are what v2 calls a weight of 100 */
+    QUOTA_US_MIN = 1000, /* the kernel's minimum */
+    SHARES_MIN = 2,      /* the kernel's minimum; 1024 shares equal a v2 weight of 100 */
 };
 
 enum { VALUE_MAX = 128 };
 
-/* A group in the tree that has a resource's controller. */
+/* A cgroup in the hierarchy that has a resource's controller. */
 struct target {
     const struct cgroups *c;
     const struct tree *t;
     const char *name;
     const struct cgroup_limits *limits;
-    bool fresh; /* what is not given need not be written */
+    bool fresh; /* just created: kernel defaults need not be written */
 };
 
 static bool exists(const struct target *g, const char *file)
@@ -40,7 +42,7 @@ static bool reads(const struct target *g, const char *file, int64_t number)
     return cgfile_number(g->t, g->name, file, &seen) == 0 && seen == number;
 }
 
-/* Writes, reads back, compares numbers. */
+/* Writes a number, reads it back and compares. */
 static bool put_number(const struct target *g, const char *file, int64_t number)
 {
     char text[VALUE_MAX];
@@ -48,7 +50,7 @@ static bool put_number(const struct target *g, const char *file, int64_t number)
     return cgfile_put(g->t, g->name, file, number == INT64_MAX ? "max" : text) == 0 && reads(g, file, number);
 }
 
-/* The same for text; a line's end apart. */
+/* Writes a text, reads it back and compares, ignoring the end of line. */
 static bool put_text(const struct target *g, const char *file, const char *text)
 {
     char seen[VALUE_MAX];
@@ -58,7 +60,7 @@ static bool put_text(const struct target *g, const char *file, const char *text)
     return strcmp(seen, text) == 0;
 }
 
-/* ---- cpu ---------------------------------------------------------------------------------------------------------- */
+/* ---- cpu -------------------------------------------------------------------------------------------------------- */
 
 static int64_t weight_of(const struct cgroup_limits *l)
 {
@@ -66,7 +68,7 @@ static int64_t weight_of(const struct cgroup_limits *l)
     return weight < 1 ? 1 : weight > WEIGHT_MAX ? WEIGHT_MAX : weight;
 }
 
-/* A quota below the kernel's least is spread over a longer period. */
+/* Sets the CPU quota. A quota below the kernel's minimum gets a longer period. */
 static bool quota_set(const struct target *g, int64_t milli)
 {
     char text[VALUE_MAX];
@@ -85,7 +87,7 @@ static bool quota_set(const struct target *g, int64_t milli)
     }
     if (reads(g, "cpu.cfs_period_us", period))
         return put_number(g, "cpu.cfs_quota_us", milli ? quota : -1);
-    /* Without a bound for a moment: on the way from one pair to the other no pair may be out of range. */
+    /* Removes the quota for a moment, because the new period with the old quota may be out of range. */
     return put_number(g, "cpu.cfs_quota_us", -1) && put_number(g, "cpu.cfs_period_us", period) &&
            (!milli || put_number(g, "cpu.cfs_quota_us", quota));
 }
@@ -99,10 +101,10 @@ static bool cpu_set(const struct target *g)
     return (weighed || !g->limits->cpu_weight) && (bounded || !g->limits->cpu_milli);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
 
-/* Memory and memory with swap bound each other, so the order depends on the direction: what fails at first goes after the
- * other. */
+/* The limits of memory and of memory with swap restrict each other, so their order depends on the direction of the
+ * change: a write that fails at first is repeated after the other. */
 static bool memory_set_v1(const struct target *g, int64_t bytes)
 {
     static const char plain[] = "memory.limit_in_bytes", swap[] = "memory.memsw.limit_in_bytes";
@@ -116,8 +118,8 @@ static bool memory_set_v1(const struct target *g, int64_t bytes)
     return rc == 0 && swap_rc == 0 && (!bytes || (reads(g, plain, bytes) && (!has_swap || reads(g, swap, bytes))));
 }
 
-/* A bound below what is used would make the kernel kill: so what can be taken back is taken first, and where that is not
- * enough the old bound stays. */
+/* A limit below the usage would invoke the OOM killer. Therefore, memory is reclaimed first; if that is not enough, the
+ * old limit stays. */
 static bool memory_set_v2(const struct target *g, int64_t bytes)
 {
     int64_t used = 0;
@@ -135,7 +137,7 @@ static bool memory_set_v2(const struct target *g, int64_t bytes)
     return kept;
 }
 
-/* The kernel counts in pages. */
+/* Sets the memory limit, rounded down to whole pages as the kernel does. */
 static bool memory_set(const struct target *g)
 {
     int64_t page = sysconf(_SC_PAGESIZE), bytes = g->limits->memory_bytes;
@@ -145,16 +147,16 @@ static bool memory_set(const struct target *g)
     return g->t->v2 ? memory_set_v2(g, bytes) : memory_set_v1(g, bytes);
 }
 
-/* ---- the number of processes -------------------------------------------------------------------------------------- */
+/* ---- pids ------------------------------------------------------------------------------------------------------- */
 
 static bool pids_set(const struct target *g)
 {
     return put_number(g, "pids.max", g->limits->pids ? g->limits->pids : PIDS_DEFAULT);
 }
 
-/* ---- io ----------------------------------------------------------------------------------------------------------- */
+/* ---- io --------------------------------------------------------------------------------------------------------- */
 
-/* Files that take a weight, and the range each of them knows. */
+/* Files that accept a weight, with their ranges. */
 static const struct {
     const char *file;
     bool v2;
@@ -166,7 +168,8 @@ static const struct {
     {"blkio.weight",     false, 10, 1000      },
 };
 
-/* A weight beyond the range of a file is cut, and so not kept: shares would not be what they were meant to be. */
+/* Sets the I/O weight. A weight outside a file's range is clamped and counts as not enforced, because the proportions
+ * change. */
 static bool io_weight_set(const struct target *g, int64_t weight)
 {
     bool kept = false;
@@ -187,7 +190,7 @@ static bool io_weight_set(const struct target *g, int64_t weight)
     return kept;
 }
 
-/* Is the line of this disk there, with this in it? */
+/* Tells whether the line of this disk contains this word. */
 static bool line_has(const char *text, const char *disk, const char *word)
 {
     size_t len = strlen(disk), want = strlen(word);
@@ -217,7 +220,7 @@ static bool io_line_put(const struct target *g, const char *file, const char *di
         return true;
     if (cgfile_get(g->t, g->name, file, seen, sizeof seen) < 0)
         return false;
-    for (const char *at = value; *at;) { /* "rbps=1 wbps=1": each for itself */
+    for (const char *at = value; *at;) { /* checks "rbps=1 wbps=1" word by word */
         size_t n = strcspn(at, " ");
         (void)snprintf(word, sizeof word, "%.*s", (int)n, at);
         if (!line_has(seen, disk, word))
@@ -245,8 +248,8 @@ static bool io_bytes_set(const struct target *g, int64_t bytes)
     return kept;
 }
 
-/* v1 holds back reads and direct writes; what goes through the page cache is written by the kernel in nobody's name. So a
- * bound is set there, and said not to be wholly enforced. */
+/* Sets the limits of I/O. v1 throttles reads and direct writes; writeback from the page cache is not charged to the
+ * cgroup. Therefore, a limit is set in v1 but reported as not enforced. */
 static bool io_set(const struct target *g)
 {
     const struct cgroup_limits *l = g->limits;
@@ -256,9 +259,9 @@ static bool io_set(const struct target *g)
     return (weighed || !l->io_weight) && (bounded || !l->io_bytes);
 }
 
-/* ---- huge pages --------------------------------------------------------------------------------------------------- */
+/* ---- huge pages ------------------------------------------------------------------------------------------------- */
 
-/* "64K", "2M", "1G": the kernel puts a B behind it, people an i. */
+/* Formats a page size: "64K", "2M", "1G"; the kernel's file names append a B, resource names an i. */
 static const char *pages_label(int64_t page_bytes, char buf[static VALUE_MAX])
 {
     static const char units[] = "KMG";
@@ -279,11 +282,12 @@ static bool pages_set(const struct target *g, int64_t page_bytes, int64_t bytes)
     (void)snprintf(reserved, sizeof reserved, "hugetlb.%sB.rsvd.%s", label, end);
     bytes -= bytes % page_bytes;
     if (exists(g, reserved))
-        (void)put_number(g, reserved, bytes); /* then a mapping is refused, instead of its first use killed */
+        /* with this limit mmap fails; otherwise the first access would be killed */
+        (void)put_number(g, reserved, bytes);
     return put_number(g, file, bytes);
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+/* ---- all limits ------------------------------------------------------------------------------------------------- */
 
 static bool cpu_given(const struct cgroup_limits *l)
 {
@@ -305,7 +309,7 @@ static bool pids_given(const struct cgroup_limits *l)
     return l->pids;
 }
 
-/* In order of names, as they are reported. */
+/* Sorted by name, as they are reported. */
 static const struct {
     const char *resource;
     enum controller controller;
@@ -318,7 +322,7 @@ static const struct {
     {"pids",   CTL_PIDS,   pids_given,   pids_set  },
 };
 
-/* Nobody has pages that it did not ask for: they are promised to others. */
+/* Denies huge pages of sizes that were not requested, as they are reserved for other instances. */
 static void pages_deny(const struct target *g)
 {
     for (size_t i = 0; i < CGROUP_PAGES_MAX && g->c->pages[i]; i++) {
@@ -330,7 +334,7 @@ static void pages_deny(const struct target *g)
     }
 }
 
-/* Huge pages stand between `cpu` and `io`. */
+/* Sets the limits of huge pages; in the sorted list they come between `cpu` and `io`. */
 static void pages_apply(const struct cgroups *c, const char *name, const struct cgroup_limits *limits, char *unenforced)
 {
     struct target g = {.c = c, .t = c->of[CTL_HUGETLB], .name = name, .limits = limits};

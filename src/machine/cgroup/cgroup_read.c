@@ -1,4 +1,4 @@
-/* cgroup_read.c - from an instance's object of node_config to limits. */
+/* cgroup_read.c - reads limits from an instance's object of node_config. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { WEIGHT_MAX = 10000 };
 
-/* Where the amount and the weight of a limit go; -1: there is no such kind of it. */
+/* Offsets of the fields for amount and weight of a limit; -1: not supported. */
 struct row {
     const char *resource;
     ptrdiff_t amount_at, weight_at;
@@ -44,7 +44,7 @@ static int weight_read(const json_t *value, int64_t *ret, struct berth_err *err)
     return 0;
 }
 
-/* {"amount": A} or {"weight": W}; false in *ret_known: no cgroup has it. */
+/* Reads {"amount": A} or {"weight": W}; *ret_known false: cgroups do not support it. */
 static int limit_read(const char *resource, const json_t *value, struct cgroup_limits *l, bool *ret_known,
                       struct berth_err *err)
 {
@@ -64,7 +64,7 @@ static int limit_read(const char *resource, const json_t *value, struct cgroup_l
         return err_set(err, EINVAL, "nothing runs with an amount of 0; leave the limit out, or give more");
     if (at >= 0)
         *(int64_t *)((char *)l + at) = number;
-    return 0; /* a limit of huge pages is the request (pages_of_requests) */
+    return 0; /* the limit of huge pages comes from the request (pages_of_requests) */
 }
 
 static int name_compare(const void *a, const void *b)

@@ -1,4 +1,4 @@
-/* Real groups of this kernel, with real processes in them. */
+/* cgroup_test.c - real cgroups with real processes. */
 #include "machine/cgroup/cgroup.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@
 #define QUOTA_SECONDS_MAX 60
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 
-/* ---- a group and what runs in it ---------------------------------------------------------------------------------- */
+/* ---- cgroup and its processes ----------------------------------------------------------------------------------- */
 
 struct scene {
     struct cgroups *c;
@@ -41,8 +41,7 @@ static void brief(void)
     (void)nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
-/* A process that was just forked may enter when the group was already found to be empty: so it is killed again before each
- * try to remove it. */
+/* Kills again before each attempt to remove the cgroup: a forked process may enter after the cgroup was found empty. */
 static void scene_end(struct scene *s, const char *name)
 {
     for (;; brief()) {
@@ -88,7 +87,7 @@ static void make(struct scene *s, const char *name, struct cgroup_limits limits)
         fail_msg("%s", err.text);
 }
 
-/* Does the kernel have this controller, in any hierarchy? */
+/* Tells whether the kernel has this controller, in any hierarchy. */
 static bool is_there(const char *resource)
 {
     static const char *const lists[] = {ROOT "/cgroup.controllers", ROOT "/unified/cgroup.controllers"};
@@ -105,7 +104,7 @@ static bool is_there(const char *resource)
     return found;
 }
 
-/* Skips where this kernel cannot limit the resource; where it can, it must. */
+/* Skips the test if this kernel cannot limit the resource; if it can, the limit must be enforced. */
 static void needs(struct scene *s, const char *resource)
 {
     if (is_there(resource)) {
@@ -118,7 +117,7 @@ static void needs(struct scene *s, const char *resource)
     skip();
 }
 
-/* A process in the group; its exit is what `run` returns. */
+/* Starts a process in the cgroup that exits with the result of `run`. */
 static pid_t spawn(struct scene *s, const char *name, int (*run)(void))
 {
     char *paths[CGROUP_PATHS_MAX];
@@ -162,7 +161,7 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* ---- programs ----------------------------------------------------------------------------------------------------- */
+/* ---- programs --------------------------------------------------------------------------------------------------- */
 
 static int spin(void)
 {
@@ -178,7 +177,7 @@ static int wait_for_ever(void)
     return 0;
 }
 
-/* Takes 64 MiB and touches each page. */
+/* Allocates 64 MiB and touches each page. */
 static int hog(void)
 {
     char *at = mmap(NULL, (size_t)(64 * MIB), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -199,7 +198,7 @@ static int hold_16_mib(void)
     return wait_for_ever();
 }
 
-/* The first disk that is no part of memory, to be read past the page cache; -1: none. */
+/* Opens the first real disk with O_DIRECT; -1: none. */
 static int disk_open(void)
 {
     static const char *const names[] = {"vda", "sda", "nvme0n1", "xvda"};
@@ -223,7 +222,7 @@ static int read_5_mib(void)
     return 0;
 }
 
-/* Forks as often as it may; says how often. */
+/* Forks until it fails; returns the number of forks. */
 static int bomb(void)
 {
     for (int i = 0; i < 200; i++) {
@@ -236,7 +235,7 @@ static int bomb(void)
     return 200;
 }
 
-/* Each one forks its successors and goes: nobody stays long enough to be seen in a list. */
+/* Each process forks successors and exits, so none lives long enough to be seen in a list. */
 static int run_away(void)
 {
     for (;;) {
@@ -249,7 +248,7 @@ static int run_away(void)
     return 0;
 }
 
-/* ---- tests -------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------ */
 
 static void a_quota_bounds_cpu_time(void **state)
 {
@@ -260,8 +259,8 @@ static void a_quota_bounds_cpu_time(void **state)
     int64_t begin_ns = now_ns(), used_ns, passed_ns;
     (void)spawn(&s, "a", spin);
     (void)spawn(&s, "a", spin);
-    /* A fifth of a core, some slices more at the ends; without the quota two would take far more, for ever. Where this machine
-     * itself stands still, who ran then is charged for it, and gets so much less afterwards. */
+    /* A fifth of a core plus some time slices; without the quota the usage would grow without bound. After a pause of
+     * the whole machine the running process is charged for it and gets less CPU time later. */
     do {
         brief();
         used_ns = usage(&s, "a").cpu_ns;
@@ -289,7 +288,7 @@ static void a_hog_is_killed_within_its_group(void **state)
     assert_true(u.memory_peak_bytes > 0 && u.memory_peak_bytes <= 16 * MIB);
     assert_int_equal(waitpid(other, &neighbour, WNOHANG), 0);
     assert_int_equal(usage(&s, "b").oom_kills, 0);
-    /* the same program in a group with room */
+    /* the same program in a cgroup with enough memory */
     assert_int_equal(wait_for(spawn(&s, "b", hog)), 0);
 }
 
@@ -302,7 +301,7 @@ static void a_fork_bomb_stops_at_its_bound(void **state)
     int status = wait_for(spawn(&s, "a", bomb));
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 15);
-    assert_int_equal(usage(&s, "a").pids, 15); /* the first of the 16 has gone */
+    assert_int_equal(usage(&s, "a").pids, 15); /* the first of the 16 has exited */
     assert_false(cgroup_empty(s.c, "a"));
     assert_int_equal(cgroup_remove(s.c, "a"), -EBUSY);
     assert_int_equal(cgroup_kill(s.c, "a"), 0);
@@ -360,7 +359,7 @@ static void a_signal_reaches_all(void **state)
     assert_true(cgroup_empty(s.c, "a"));
 }
 
-/* What the kernel says of a group, in whichever hierarchy it is. */
+/* Compares a file of the cgroup with the expected text of its hierarchy's version. */
 static void reads(struct scene *s, const char *name, const char *v1, const char *v1_want, const char *v2,
                   const char *v2_want)
 {
@@ -408,8 +407,8 @@ static void limits_are_the_kernels_and_change(void **state)
     assert_int_equal(cgroup_set(s.c, "b", &more, s.unenforced, &err), -ENOENT);
 }
 
-/* All limits there are, in one group: those without a controller are named, and `io` in v1, which holds back direct writes
- * only. */
+/* All limits in one cgroup: those without a controller are listed as unenforced, as is `io` in v1, which throttles only
+ * direct writes. */
 static void all_at_once(void **state)
 {
     (void)state;
@@ -454,7 +453,8 @@ static void a_disk_is_read_no_faster(void **state)
     needs(&s, "io");
     int64_t begin = now_ns();
     assert_int_equal(wait_for(spawn(&s, "a", read_5_mib)), 0);
-    assert_true(now_ns() - begin > 1500000000); /* 2.5 s, but for what may be taken at once; never less, however idle */
+    /* 2.5 s without the initial burst; never less, even on an idle machine */
+    assert_true(now_ns() - begin > 1500000000);
     assert_true(usage(&s, "a").io_read_bytes >= 5 * MIB);
 }
 
@@ -470,7 +470,7 @@ static void memory_goes_up_and_down(void **state)
     } rows[] = {
         {128, "",       "134217728",           "134217728"},
         {32,  "",       "33554432",            "33554432" },
-        {4,   "memory", "33554432",            "33554432" }, /* 16 are used */
+        {4,   "memory", "33554432",            "33554432" }, /* below the usage of 16 MiB */
         {0,   "",       "9223372036854771712", "max"      },
         {48,  "",       "50331648",            "50331648" },
     };
@@ -486,7 +486,7 @@ static void memory_goes_up_and_down(void **state)
     assert_int_equal(usage(&s, "a").oom_kills, 0);
 }
 
-/* ---- finding again ------------------------------------------------------------------------------------------------ */
+/* ---- after a restart -------------------------------------------------------------------------------------------- */
 
 struct seen {
     char text[256];
@@ -516,11 +516,11 @@ static void groups_are_found_again(void **state)
     assert_int_equal(cgroups_each(again, see, &seen), 0);
     assert_string_equal(seen.text, "a b ");
     assert_int_equal(cgroups_remove(again), -EBUSY);
-    make(&s, "a", (struct cgroup_limits){0}); /* an empty one is taken */
+    make(&s, "a", (struct cgroup_limits){0}); /* an empty cgroup is reused */
     cgroups_free(again);
 }
 
-/* What a container's runtime made below a group, or in a hierarchy of which nothing is wanted, goes with it. */
+/* Cgroups that a container's runtime created below, or in an unused hierarchy, are removed, too. */
 static void nothing_is_left_below(void **state)
 {
     (void)state;
@@ -547,9 +547,9 @@ static void nothing_is_left_below(void **state)
     }
 }
 
-/* ---- v2 alone ----------------------------------------------------------------------------------------------------- */
+/* ---- v2 only ---------------------------------------------------------------------------------------------------- */
 
-/* Where this machine has a v2 hierarchy; NULL: nowhere. */
+/* Returns the path of a v2 hierarchy; NULL: none. */
 static const char *v2_root(void)
 {
     static const char *const places[] = {ROOT, ROOT "/unified"};
@@ -581,8 +581,8 @@ static void v2_alone_counts_and_kills(void **state)
     assert_true(cgroup_empty(s.c, "a"));
 }
 
-/* The agent in the group through which controllers must be handed down, as at the top of a container: it moves to a leaf,
- * and what is with it. */
+/* If the agent's own cgroup must enable controllers for its children, as at the top of a container, the agent and its
+ * neighbours move to a leaf. */
 static void v2_agent_moves_out_of_the_way(void **state)
 {
     (void)state;
@@ -593,7 +593,7 @@ static void v2_agent_moves_out_of_the_way(void **state)
     assert_non_null(f);
     text[fread(text, 1, sizeof text - 1, f)] = '\0';
     (void)fclose(f);
-    f = fopen(path, "we"); /* so that there is something to be handed down at all */
+    f = fopen(path, "we"); /* makes at least one controller available */
     if (f) {
         (void)fputs("+hugetlb", f);
         (void)fclose(f);

@@ -44,14 +44,14 @@ static int volume_add(const struct place *p, const json_t *mount, int64_t *sum)
     return fd < 0 ? -errno : add(fd, sum);
 }
 
-/* What is beneath the instance's folder at this path; 0 where there is nothing. */
+/* Adds what is in a subdirectory of the instance directory; 0 if it does not exist. */
 static int part_add(int instance, const char *path, int64_t *sum)
 {
     CLEANUP(close_fd) int fd = tree_open(instance, path, O_RDONLY | O_DIRECTORY, 0);
     return fd >= 0 ? add(fd, sum) : fd == -ENOENT ? 0 : fd;
 }
 
-/* Where there is no overlay the root is a copy: what it has grown by is what was written. */
+/* Without an overlay the root is a copy: adds its growth since it was made. */
 static int copy_add(int instance, int64_t *sum)
 {
     CLEANUP(mem) char *text = NULL;

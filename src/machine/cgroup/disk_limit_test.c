@@ -1,4 +1,4 @@
-/* disk_limit_test.c - what instances take of the disk, counted. */
+/* disk_limit_test.c - counting the disk usage of instances. */
 #include "machine/cgroup/disk_limit.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ static void fill(const struct folder *f, const char *path, size_t len)
     mem_free(text);
 }
 
-/* Whole blocks, and folders take some, too. */
+/* Tolerates rounding to blocks and the size of directories. */
 static bool about(int64_t got, int64_t want)
 {
     return got >= want && got <= want + 64 * KIB;
@@ -78,11 +78,11 @@ static void what_it_writes_is_counted(void **state)
     assert_int_equal(disk_bytes(p, 8, none, &got), -ENOENT);
     assert_int_equal(disk_bytes(p, 7, none, &got), 0);
     assert_int_equal(got, 0);
-    assert_true(disk_bytes(p, 7, config, &got) < 0); /* a volume that is not there */
+    assert_true(disk_bytes(p, 7, config, &got) < 0); /* a volume that does not exist */
     fill(&f, "volumes/maps/deep/er/x", 300000);
     fill(&f, "volumes/fixed/x", 5000000);
     fill(&f, "instances/7/bundle/upper/tmp/x", 200000);
-    fill(&f, "instances/7/log", 4000000); /* the agent's own */
+    fill(&f, "instances/7/log", 4000000); /* a file of the agent */
     assert_int_equal(symlink("/", folder_at(&f, "volumes/maps/link")), 0);
     assert_int_equal(disk_bytes(p, 7, config, &got), 0);
     if (!about(got, 500000))
@@ -92,7 +92,7 @@ static void what_it_writes_is_counted(void **state)
     place_free(p);
 }
 
-/* The instance's own files, without volumes. */
+/* Counts the instance's own files, without volumes. */
 static int64_t counted(const struct folder *f, const char *config_text)
 {
     struct place *p = NULL;
@@ -126,7 +126,7 @@ static void a_virtual_disk_counts(void **state)
         fail_msg("%lld", (long long)got);
 }
 
-/* Of a root that is a copy what it has grown by, never less than nothing. */
+/* For a copied root only its growth counts, and never less than zero. */
 static void a_copied_root_counts(void **state)
 {
     static const struct {
@@ -142,7 +142,8 @@ static void a_copied_root_counts(void **state)
         begin(&f);
         fill(&f, "instances/7/bundle/rootfs/bin/image", 600000);
         fill(&f, "instances/7/bundle/rootfs/tmp/x", 300000);
-        assert_int_equal(counted(&f, "{'rootfs': '/srv/root'}"), 0); /* an overlay's: what is written is elsewhere */
+        /* with an overlay, writes go to another directory */
+        assert_int_equal(counted(&f, "{'rootfs': '/srv/root'}"), 0);
         folder_put(&f, "instances/7/bundle/copied", rows[i].copied);
         int64_t got = counted(&f, "{'rootfs': '/srv/root'}");
         if (!about(got, rows[i].want) || (rows[i].want == 0 && got != 0))
@@ -150,7 +151,7 @@ static void a_copied_root_counts(void **state)
     }
 }
 
-/* Nobody hides behind a path that is longer than any name may be. */
+/* Files below a path that is longer than PATH_MAX are counted. */
 static void a_deep_tree_counts(void **state)
 {
     enum { DEEP = 1500 };

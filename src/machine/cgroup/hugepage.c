@@ -58,7 +58,7 @@ size_t hugepages_read(const json_t *config, struct hugepages ret[static HUGEPAGE
     return kept;
 }
 
-/* Letters and digits only, in capitals: "2MI". */
+/* Builds the suffix of a variable name, with letters and digits in capitals: "2MI". */
 static const char *variable(const struct hugepages *p, struct arena *arena)
 {
     char *name = arena_strdup(arena, p->resource + sizeof prefix - 1);

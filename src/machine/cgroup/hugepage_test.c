@@ -1,4 +1,6 @@
-/* hugepage_test.c - what instances ask for, and pools as they are set; on a machine of files. The kernel's own: tests/agent/limits_test.py. */
+/* hugepage_test.c - requests for huge pages, and setting pools, in a directory that imitates /sys. tests/limits_test.py
+ * tests the real kernel.
+ */
 #include "machine/cgroup/hugepage.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where a name stands, or where it would. */
+/* Returns the position of a name, or the position to insert it at. */
 static char *place_of(char *list, const char *name, bool *ret_there)
 {
     char *at = list;

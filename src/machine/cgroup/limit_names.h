@@ -1,4 +1,4 @@
-/* limit_names.h - short lists of resources as text: comma-separated, sorted, none twice ("cpu,network-in"). */
+/* limit_names.h - lists of resource names as text: comma-separated, sorted, without duplicates ("cpu,network-in"). */
 #pragma once
 
 #include <stdbool.h>
@@ -7,9 +7,9 @@
 
 /* NULL is an empty list. */
 bool limit_names_has(const char *list, const char *name);
-/* Puts a name where it belongs; one that has no room is left out. */
+/* Inserts a name at its sorted position; ignored if there is no room. */
 void limit_names_put(char list[static CGROUP_LIST_MAX], const char *name);
-/* Puts all of another list. */
+/* Inserts all names of another list. */
 void limit_names_join(char list[static CGROUP_LIST_MAX], const char *more);
-/* Takes a name out; false: it was not there. */
+/* Removes a name; false: it was not in the list. */
 bool limit_names_take(char list[static CGROUP_LIST_MAX], const char *name);

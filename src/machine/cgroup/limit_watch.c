@@ -1,4 +1,4 @@
-/* limit_watch.c - looks in a row, above and below. */
+/* limit_watch.c - counts consecutive samples above and below the limits. */
 #include "machine/cgroup/limit_watch.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { ABOVE_LOOKS = 3, BELOW_LOOKS = 3, FAR_LOOKS = 5, ABOVE_PERCENT = 5, FAR_PERCENT = 20 };
 
-/* Is it above the limit by more than this much? */
+/* Tells whether the usage exceeds the limit by more than this percentage. */
 static bool is_above(const struct limit_sample *s, int percent)
 {
     int64_t slack = s->limit / 100 * percent + s->limit % 100 * percent / 100;
@@ -25,7 +25,7 @@ static const struct limit_sample *sample_find(const struct limit_sample *samples
     return NULL;
 }
 
-/* The place of a resource; a new one has nothing behind it. SIZE_MAX: there is no room. */
+/* Returns the index of a resource, adding it if it is new. SIZE_MAX: no room. */
 static size_t place_of(struct limit_watch *w, const char *resource)
 {
     size_t i = 0;
@@ -60,7 +60,7 @@ static void over_list(const struct limit_watch *w, char ret[static CGROUP_LIST_M
         used += (size_t)snprintf(ret + used, CGROUP_LIST_MAX - used, "%s%s", i ? "," : "", names[i]);
 }
 
-/* What must not go far above its limit, where nobody keeps it from that, and how that is told. */
+/* Resources whose unenforced limit, if far exceeded, causes a kill, with the parts of the message. */
 static const struct vital {
     const char *resource;
     int percent;
@@ -73,7 +73,7 @@ static const struct vital {
     {"storage",    ABOVE_PERCENT, "storage",        "limit", "; give it a higher limit, or let it write less"},
 };
 
-/* NULL: it is none. */
+/* NULL: the resource is not vital, or its limit is enforced. */
 static const struct vital *vital_of(const struct limit_sample *s)
 {
     for (size_t i = 0; i < sizeof vitals / sizeof *vitals; i++)
@@ -82,7 +82,7 @@ static const struct vital *vital_of(const struct limit_sample *s)
     return NULL;
 }
 
-/* The least that can be said to somebody whose work was ended: what, how much, and what to do. */
+/* Builds the message for the user: the resource, the usage, the limit and a remedy. */
 static void kill_text(const struct limit_sample *s, const struct vital *v, char ret[static LIMIT_TEXT_MAX])
 {
     char used[QUANTITY_TEXT_MAX], limit[QUANTITY_TEXT_MAX];
@@ -131,9 +131,9 @@ void limit_watch_look(struct limit_watch *w, const struct limit_sample *samples,
     *ret = v;
 }
 
-/* ---- samples ------------------------------------------------------------------------------------------------------ */
+/* ---- samples ---------------------------------------------------------------------------------------------------- */
 
-/* A second's worth of what came in the meantime, times `scale`. */
+/* Returns the increase per second, times `scale` / 1e9. */
 static int64_t rate(int64_t now, int64_t then, int64_t passed_ns, int64_t scale)
 {
     return now > then ? (int64_t)((__int128)(now - then) * scale / passed_ns) : 0;

@@ -13,8 +13,8 @@
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 #define MIB (INT64_C(1) << 20)
 
-/* One resource with a limit of 100, looked at again and again: '.' within, '-' a little above, '+' above by 6, '#' by 21.
- * What is said at each look: '.' nothing, 'r' to be reported, 'k' to be killed; capitals while it is over. */
+/* Repeated samples of a resource with a limit of 100: '.' within, '-' slightly above, '+' 6 % above, '#' 21 % above.
+ * Expected results: '.' nothing, 'r' report, 'k' kill; while the resource is over its limit 'R', ':' and 'K'. */
 static void looks_in_a_row(void **state)
 {
     (void)state;
@@ -24,14 +24,14 @@ static void looks_in_a_row(void **state)
         const char *used, *want;
     } rows[] = {
         {"cpu",        true,  ".....",      "....."     },
-        {"cpu",        true,  "-----",      "....."     }, /* 5 % is within what can be measured */
+        {"cpu",        true,  "-----",      "....."     }, /* 5 % are within the measuring tolerance */
         {"cpu",        true,  "++.++.",     "......"    },
         {"cpu",        true,  "+++++",      "..R::"     },
         {"cpu",        false, "+++..",      "..R::"     },
         {"cpu",        true,  "+++...",     "..R::r"    },
-        {"cpu",        true,  "+++..-...",  "..R:::::r" }, /* a little above is not within */
+        {"cpu",        true,  "+++..-...",  "..R:::::r" }, /* slightly above is not within */
         {"cpu",        true,  "+++...+++",  "..R::r..R" },
-        {"cpu",        false, "########",   "..R:::::"  }, /* only memory is somebody else's when it is taken */
+        {"cpu",        false, "########",   "..R:::::"  }, /* only memory is killed: its use takes memory from others */
         {"memory",     true,  "########",   "..R:::::"  },
         {"memory",     false, "########",   "..R:KKKK"  },
         {"memory",     false, "####+####",  "..R::::::" },
@@ -77,7 +77,7 @@ static void several_are_listed_in_order(void **state)
         limit_watch_look(&w, samples, ROWS(samples), &v);
     assert_int_equal(v.act, LIMIT_REPORT);
     assert_string_equal(v.over, "cpu,network,pids");
-    /* a limit that is taken away is over with */
+    /* removing a limit clears its state */
     limit_watch_look(&w, samples, 2, &v);
     assert_int_equal(v.act, LIMIT_REPORT);
     assert_string_equal(v.over, "network,pids");
@@ -130,14 +130,14 @@ static void lists_stay_sorted(void **state)
     }
     assert_string_equal(list, "");
     char name[] = "resource-00";
-    for (int i = 0; i < 40; i++) { /* more than there is room for */
+    for (int i = 0; i < 40; i++) { /* more names than fit */
         (void)snprintf(name, sizeof name, "resource-%02d", i);
         limit_names_put(list, name);
     }
     assert_true(strlen(list) < CGROUP_LIST_MAX && limit_names_has(list, "resource-00"));
 }
 
-/* More resources and larger numbers than are kept: nothing breaks. */
+/* More resources than LIMIT_WATCH_MAX, and very large numbers. */
 static void extremes_are_taken(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void samples_are_rates(void **state)
         assert_int_equal(got[i].limit, want[i].limit);
         assert_int_equal(got[i].enforced, want[i].enforced);
     }
-    /* a group that was made anew counts from zero */
+    /* a recreated cgroup counts from zero */
     u.cpu_ns = 5;
     assert_int_equal(limit_watch_samples(&w, &limits, "", &u, 4000000000, got), 4);
     assert_int_equal(got[0].used, 0);

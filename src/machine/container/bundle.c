@@ -1,4 +1,4 @@
-/* bundle.c - a container's root and config.json, made and taken away. */
+/* bundle.c - creates and removes the root file system and config.json of a container. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,14 +19,14 @@
 enum { STATE_MAX = 4 << 20 };
 #define DELETE_NS (20 * INT64_C(1000000000))
 
-/* ---- the root -------------------------------------------------------------------------------------------------------- */
+/* ---- root file system ------------------------------------------------------------------------------------------- */
 
-/* Descriptors instead of paths: no commas or colons to escape, no length to mind, nothing to swap in between. Neither
- * devices nor set-user-id of an image mean anything. */
+/* Mounts the overlay. Uses descriptors instead of paths: no commas or colons to escape, no length limit, nothing can be
+ * swapped in between. nodev and nosuid disable devices and set-user-id files of images. */
 static int overlay_mount(int lower, int upper, int work, int at)
 {
     char options[128], target[32];
-    /* volatile (Linux 5.10): nothing is written through to the disk for a root that ends with its instance. */
+    /* volatile (Linux 5.10): no syncs to disk, because the root ends with its instance. */
     int plain =
         snprintf(options, sizeof options,
                  "lowerdir=/proc/self/fd/%d,upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d", lower, upper, work);
@@ -38,7 +38,7 @@ static int overlay_mount(int lower, int upper, int work, int at)
     return mount("berth", target, "overlay", MS_NODEV | MS_NOSUID, options) < 0 ? -errno : 0;
 }
 
-/* The upper folder's own owner and mode are those of the root. */
+/* Copies owner and mode of `model`: those of the upper directory become those of the root. */
 static int like(int fd, int model)
 {
     struct stat st;
@@ -47,7 +47,7 @@ static int like(int fd, int model)
     return 0;
 }
 
-/* How much of the disk the copy takes before anybody has written to it (disk_limit.h). */
+/* Records the initial size of a copied root (disk_limit.h). */
 static int copied_note(int bundle, int root)
 {
     char text[24];
@@ -59,7 +59,8 @@ static int copied_note(int bundle, int root)
     return tree_write(bundle, BUNDLE_COPIED, text, strlen(text), geteuid(), getegid(), 0600);
 }
 
-/* The image as the container's namespace sees it, mounted: an overlay takes nothing else. It has a copy of that mount then. */
+/* Mounts the image with the ids of the container's user namespace; overlayfs accepts only an attached mount as lower
+ * layer. The overlay keeps its own copy of the mount. */
 static int lower_mount(int bundle, int image, int ns)
 {
     CLEANUP(close_fd) int tree = userns_tree(image, "", ns);
@@ -73,7 +74,7 @@ static void lower_end(int bundle, int lower)
 {
     char path[32];
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", lower);
-    (void)umount2(path, MNT_DETACH); /* what fails goes with the bundle */
+    (void)umount2(path, MNT_DETACH); /* after a failure it is removed with the bundle */
     (void)unlinkat(bundle, "lower", AT_REMOVEDIR);
 }
 
@@ -90,7 +91,7 @@ static int root_make(int bundle, int image, struct berth_err *err)
     rc = overlay_mount(image, upper, work, root);
     if (rc == 0)
         return 0;
-    /* No overlay here: not in this kernel, not on this file system, or not below another one. */
+    /* Copies the image: the kernel or the file system does not support overlayfs here, or this is an overlay itself. */
     rc = tree_copy(image, root);
     rc = rc < 0 ? rc : copied_note(bundle, root);
     return rc < 0 ? err_set(err, -rc, "cannot copy the image for a container's root: %s", strerror(-rc)) : 0;
@@ -110,9 +111,9 @@ static int config_write(int bundle, const struct bundle_words *words, struct ber
     return rc < 0 ? err_set(err, -rc, "cannot write config.json: %s", strerror(-rc)) : 0;
 }
 
-/* ---- in a user namespace ----------------------------------------------------------------------------------------------- */
+/* ---- with a user namespace -------------------------------------------------------------------------------------- */
 
-/* Who runs in it. -EOPNOTSUPP: somebody who is nobody on this node. */
+/* Finds the user of the image and the id maps. -EOPNOTSUPP: the user is not mapped to a number of this node. */
 static int inside_find(const struct bundle_words *w, int image, struct inside *ret, struct berth_err *err)
 {
     const char *wish = json_string_value(json_object_get(json_object_get(w->image, "config"), "User"));
@@ -131,7 +132,7 @@ static int inside_find(const struct bundle_words *w, int image, struct inside *r
     return 0;
 }
 
-/* As root_make, with the ids of the namespace; only by an overlay. */
+/* Like root_make, with the ids of the namespace; supports only overlays. */
 static int root_apart(int bundle, int image, int ns)
 {
     CLEANUP(close_fd) int upper = tree_folder(bundle, "upper", 0700);
@@ -152,7 +153,7 @@ static void apart_undo(struct place *p, uint64_t id, int bundle, const char *pat
     (void)gate_end(p, id, NULL);
     (void)mounts_below_end(path, NULL);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        (void)tree_remove(bundle, parts[i]); /* what stays is met again by whoever makes it anew */
+        (void)tree_remove(bundle, parts[i]); /* what cannot be removed is found again by the next attempt */
 }
 
 static void arena_cleanup(struct arena *a)
@@ -160,7 +161,8 @@ static void arena_cleanup(struct arena *a)
     arena_done(a);
 }
 
-/* -EOPNOTSUPP with a sentence: not on this node, or not this one; nothing of it is left. */
+/* Creates the bundle with a user namespace. -EOPNOTSUPP with a reason: not supported on this node or for this instance;
+ * everything was removed again. */
 static int apart_fill(struct place *p, uint64_t id, int bundle, int image, struct bundle_words *words,
                       struct berth_err *err)
 {
@@ -194,7 +196,7 @@ static int apart_fill(struct place *p, uint64_t id, int bundle, int image, struc
     return rc;
 }
 
-/* ---- made --------------------------------------------------------------------------------------------------------------- */
+/* ---- creation --------------------------------------------------------------------------------------------------- */
 
 static int fill(struct place *p, uint64_t id, int bundle, const json_t *config, const struct bundle_options *options,
                 struct berth_err *err)
@@ -215,7 +217,8 @@ static int fill(struct place *p, uint64_t id, int bundle, const json_t *config, 
         .resolver = access("/etc/resolv.conf", R_OK) == 0,
         .hosts = access("/etc/hosts", R_OK) == 0,
     };
-    /* A folder of the node holds the node's own files: what is root's out here must not be the owner's in there. */
+    /* A `rootfs` directory of the node gets no user namespace: files of the node's root must not belong to the owner
+     * inside. */
     if (options->user_namespace && !json_object_get(config, "rootfs")) {
         struct berth_err why = {0};
         rc = apart_fill(p, id, bundle, image, &words, &why);
@@ -239,7 +242,7 @@ int bundle_make(struct place *p, uint64_t id, const json_t *config, const struct
     int rc = place_instance(p, id, "bundle", path);
     if (rc < 0)
         return err_set(err, -rc, "the path of the bundle is too long");
-    rc = bundle_end(p, id, err); /* what a crash has left */
+    rc = bundle_end(p, id, err); /* left by a crash */
     if (rc < 0)
         return rc;
     CLEANUP(close_fd) int folder = tree_instance(p, id);
@@ -257,9 +260,9 @@ void bundle_started(struct place *p, uint64_t id)
     gate_close(p, id);
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------------- */
+/* ---- removal ---------------------------------------------------------------------------------------------------- */
 
-/* Where a runtime keeps what it knows of containers, and how it writes down the bundle of one. */
+/* Where each runtime keeps the state of containers, and how it records the bundle of one. */
 static const struct runtime_state {
     const char *name, *option, *folder, *file, *before;
 } runtime_states[] = {
@@ -267,7 +270,7 @@ static const struct runtime_state {
     {"runc", "--log-format=text",         "/run/runc", "state.json", "\"bundle="     },
 };
 
-/* Of this bundle, and not of another agent's with the same number? */
+/* Tells whether the state refers to this bundle, and not to a container of another agent with the same id. */
 static bool is_of_bundle(const struct runtime_state *r, int state, const char *bundle)
 {
     CLEANUP(mem) char *text = NULL;
@@ -278,7 +281,7 @@ static bool is_of_bundle(const struct runtime_state *r, int state, const char *b
     return at && strncmp(at + strlen(r->before), bundle, len) == 0 && at[strlen(r->before) + len] == '"';
 }
 
-/* What a shim that was killed could not tell its runtime. */
+/* Deletes the runtime's state of a container whose shim was killed. */
 static void runtimes_forget(uint64_t id, const char *bundle)
 {
     char name[32];
@@ -292,7 +295,7 @@ static void runtimes_forget(uint64_t id, const char *bundle)
         const char *const argv[] = {r->name, r->option, "delete", "--force", name, NULL};
         const struct tool t = {.argv = argv, .dir = -1, .timeout_ns = DELETE_NS, .what = "cannot delete a container"};
         if (tool_run(&t, NULL, NULL) < 0)
-            (void)tree_remove(all, name); /* nothing of it runs: what is left is a folder */
+            (void)tree_remove(all, name); /* no process is left, only the state directory */
     }
 }
 
@@ -305,7 +308,7 @@ int bundle_end(struct place *p, uint64_t id, struct berth_err *err)
     if (access(path, F_OK) < 0 && errno == ENOENT)
         return 0;
     runtimes_forget(id, path);
-    rc = gate_end(p, id, err); /* before the bundle: without that, nobody looks for it */
+    rc = gate_end(p, id, err); /* before the bundle is removed: without a bundle, nothing would look for the gate */
     rc = rc < 0 ? rc : mounts_below_end(path, err);
     if (rc < 0)
         return rc;

@@ -1,4 +1,4 @@
-/* bundle_config.c - config.json of an OCI runtime. */
+/* bundle_config.c - generates config.json for an OCI runtime. */
 #include "machine/container/bundle_config.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static json_t *texts(const char *const *list, size_t len)
 #define TEXTS(...)                                                                                                     \
     texts((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
-/* ---- what runs --------------------------------------------------------------------------------------------------------- */
+/* ---- process ---------------------------------------------------------------------------------------------------- */
 
 static void append(json_t *to, const json_t *list)
 {
@@ -61,7 +61,7 @@ static int args_make(const struct bundle_words *w, json_t **ret, struct berth_er
     return 0;
 }
 
-/* Replaces the entry of the same name, or adds one. What has no name is left out. */
+/* Replaces the variable of the same name, or adds one. Entries without a name are ignored. */
 static void env_set(json_t *env, const char *entry)
 {
     size_t len = strcspn(entry, "=");
@@ -75,7 +75,7 @@ static void env_set(json_t *env, const char *entry)
     (void)json_array_append_new(env, json_string_nocheck(entry));
 }
 
-/* A value in bytes that are no text cannot stand in a JSON file. */
+/* -EINVAL: a value is not UTF-8 and cannot be written to a JSON file. */
 static int env_make(const struct bundle_words *w, json_t **ret, struct berth_err *err)
 {
     CLEANUP(json) json_t *env = json_array();
@@ -154,7 +154,7 @@ static json_t *user_make(const struct user *user)
                      groups);
 }
 
-/* The image's user, by the namespace's own numbers, in the image's groups and the owner's. */
+/* Returns the image's user in the namespace's numbers, with the groups of the image and of the owner. */
 static json_t *user_inside(const struct inside *inside, const struct user *owner)
 {
     const struct image_user *user = &inside->user;
@@ -170,7 +170,8 @@ static json_t *user_inside(const struct inside *inside, const struct user *owner
                      groups);
 }
 
-/* Root of a namespace may do to its own users and their files what root may; nobody else, and nothing to the node. */
+/* Root of a user namespace gets the capabilities that apply to users and files of that namespace; other users get
+ * none. */
 static json_t *capabilities_make(const struct inside *inside)
 {
     if (!inside || inside->user.uid != 0)
@@ -198,7 +199,7 @@ static int process_make(const struct bundle_words *w, json_t **ret, struct berth
     return *ret ? 0 : err_set(err, EINVAL, "command, env or workdir: not valid text");
 }
 
-/* ---- what it sees ------------------------------------------------------------------------------------------------------ */
+/* ---- mounts and devices ----------------------------------------------------------------------------------------- */
 
 static json_t *mount_make(const char *target, const char *type, const char *source, json_t *options)
 {
@@ -265,7 +266,7 @@ static json_t *mounts_list(const struct bundle_words *w)
     return list;
 }
 
-/* What machine/launch/syscalls.h refuses, in the words of a runtime. */
+/* The rules of machine/launch/syscalls.h in the format of OCI runtimes. */
 static json_t *seccomp_make(void)
 {
     json_t *rows = json_array();
@@ -273,7 +274,7 @@ static json_t *seccomp_make(void)
         const struct syscall_rule *r = &syscall_rules[i];
         json_int_t value = r->value;
         json_t *row = json_pack("{s:[s], s:s, s:i}", "names", r->name, "action", "SCMP_ACT_ERRNO", "errnoRet", r->code);
-        if (r->test != CALL_ANY) /* masked: the bits of `value` are as in `valueTwo` */
+        if (r->test != CALL_ANY) /* masked: the bits of `value`, compared with `valueTwo` */
             (void)json_object_set_new(row, "args",
                                       json_pack("[{s:i, s:I, s:I, s:s}]", "index", (int)r->argument, "value", value,
                                                 "valueTwo", value, "op",
@@ -283,7 +284,7 @@ static json_t *seccomp_make(void)
     return json_pack("{s:s, s:o}", "defaultAction", "SCMP_ACT_ALLOW", "syscalls", rows);
 }
 
-/* The runtime lets nothing else be opened but these and the usual ones, and makes the files, where it can. */
+/* Allows only these devices besides the runtime's default ones. The runtime creates the device files if it can. */
 static void devices_add(json_t *linux_part, const struct bundle_words *w)
 {
     const struct bundle_options *o = w->options;
@@ -297,7 +298,7 @@ static void devices_add(json_t *linux_part, const struct bundle_words *w)
         (void)json_array_append_new(rules, json_pack("{s:b, s:s, s:i, s:i, s:s}", "allow", 1, "type", "c", "major",
                                                      (int)d->major, "minor", (int)d->minor, "access", "rw"));
     }
-    if (!w->gate) /* else they are mounts */
+    if (!w->gate) /* otherwise they are bind mounts */
         (void)json_object_set(linux_part, "devices", files);
     json_decref(files);
     (void)json_object_set_new(linux_part, "resources", json_pack("{s:o}", "devices", rules));
@@ -339,7 +340,7 @@ static json_t *linux_make(const struct bundle_words *w)
     return linux_part;
 }
 
-/* WORKLOAD-ORDINAL as far as a host may be called that. */
+/* Builds WORKLOAD-ORDINAL with the characters and the length that a host name allows. */
 static void hostname_make(const json_t *config, char ret[static 64])
 {
     const char *workload = json_string_value(json_object_get(config, "workload"));

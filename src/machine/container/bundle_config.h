@@ -1,19 +1,21 @@
-/* bundle_config.h - config.json of an OCI runtime (specification 1.0), from an instance's object and its image's words.
+/* bundle_config.h - generates config.json for an OCI runtime (specification 1.0) from an instance's configuration and
+ * its image's configuration.
  *
- * A pure function: no file is looked at. Limits are the agent's own groups' (machine/cgroup/cgroup.h): none is in it.
+ * A pure function without file access. Contains no resource limits: the agent applies them to its own cgroups
+ * (machine/cgroup/cgroup.h).
  */
 #pragma once
 
 #include "machine/container/bundle_gate.h"
 
 struct bundle_words {
-    const json_t *config; /* the instance's object */
-    const json_t *image;  /* what the image says of itself; an empty object for a folder */
+    const json_t *config; /* the instance's configuration */
+    const json_t *image;  /* the image's configuration; an empty object for a directory */
     const struct bundle_options *options;
-    const struct inside *inside; /* in a user namespace; NULL: in none */
-    const struct gate *gate;     /* with it */
-    bool resolver, hosts;        /* the node has /etc/resolv.conf, /etc/hosts: names are resolved as on the node */
+    const struct inside *inside; /* with a user namespace; NULL: without */
+    const struct gate *gate;     /* set together with `inside` */
+    bool resolver, hosts;        /* the node has /etc/resolv.conf, /etc/hosts, which are mounted */
 };
 
-/* A new object. -EINVAL: no program to run, or words that make no sense. */
+/* Returns a new object. -EINVAL: no program to run, or invalid values. */
 int bundle_config(const struct bundle_words *words, json_t **ret, struct berth_err *err);

@@ -1,4 +1,4 @@
-/* bundle_gate.c - a container's root and the sources of its mounts, where root of its user namespace reaches them. */
+/* bundle_gate.c - makes a container's root and mount sources accessible to root of its user namespace. */
 #include "machine/container/bundle_gate.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@ struct making {
     const struct bundle_options *options;
     struct arena *arena;
     struct gate *gate;
-    int dir;  /* the gate's */
-    int swap; /* a namespace in which the owner and the container's user change places; -1: they are the same */
+    int dir;  /* descriptor of the gate */
+    int swap; /* user namespace that exchanges the ids of the owner and the container's user; -1: they are equal */
 };
 
 static int gate_path(const struct place *p, uint64_t id, char ret[static PLACE_PATH_MAX])
@@ -34,7 +34,7 @@ static int gate_path(const struct place *p, uint64_t id, char ret[static PLACE_P
     return place_path(p, GATE_FOLDER, str_u64(id, name), ret);
 }
 
-/* ---- file systems ---------------------------------------------------------------------------------------------------------- */
+/* ---- file systems ----------------------------------------------------------------------------------------------- */
 
 static int option_set(int fs, char *option)
 {
@@ -44,7 +44,7 @@ static int option_set(int fs, char *option)
     return fsconfig(fs, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, option, value, 0) < 0 ? -errno : 0;
 }
 
-/* A new file system that is nowhere yet. `options`: with commas between them. */
+/* Returns a new detached file system. `options` are separated by commas. */
 static int fs_make(const char *type, const char *options, struct arena *arena, unsigned flags)
 {
     char *rest = arena_strdup(arena, options);
@@ -60,7 +60,8 @@ static int fs_make(const char *type, const char *options, struct arena *arena, u
     return tree < 0 ? -errno : tree;
 }
 
-/* uid= and gid= of the owner are those of the container's user: inside where the container mounts it, else out here. */
+/* Replaces uid= and gid= of the owner by those of the container's user: the ids inside if the container mounts it, else
+ * those on the node. */
 static const char *options_of(const struct making *m, const char *data, bool inside)
 {
     const struct user *owner = m->options->user;
@@ -68,7 +69,7 @@ static const char *options_of(const struct making *m, const char *data, bool ins
     char *rest = arena_strdup(m->arena, data ? data : "");
     char uid_was[32], gid_was[32];
     uint32_t uid = m->inside->user.uid, gid = m->inside->user.gid;
-    if (!inside) { /* they are mapped: bundle.c has seen to it */
+    if (!inside) { /* bundle.c has checked that they are mapped */
         (void)id_map_out(&m->inside->maps.uids, uid, &uid);
         (void)id_map_out(&m->inside->maps.gids, gid, &gid);
     }
@@ -86,9 +87,9 @@ static const char *options_of(const struct making *m, const char *data, bool ins
     return arena_strdup(m->arena, str_text(&made));
 }
 
-/* ---- in it ------------------------------------------------------------------------------------------------------------------- */
+/* ---- content ---------------------------------------------------------------------------------------------------- */
 
-/* Mounts a tree in the gate, under a name; where that is, NULL with errno. */
+/* Mounts a tree in the gate under `name`. Returns its path; NULL with errno on failure. */
 static const char *show(const struct making *m, int tree, const char *name)
 {
     struct stat st;
@@ -132,7 +133,8 @@ static int bind_show(const struct making *m, const struct launch_mount *from, co
     ret->source = path;
     ret->read_only = from->read_only || (st.f_flag & ST_RDONLY);
     ret->data =
-        st.f_flag & ST_NOEXEC ? "noexec" : NULL; /* what is not said again would be taken off, which is refused */
+        /* the container's bind must repeat this locked flag, or the kernel rejects it */
+        st.f_flag & ST_NOEXEC ? "noexec" : NULL;
     return 0;
 }
 
@@ -174,7 +176,8 @@ static int mounts_show(const struct making *m, struct berth_err *err)
     return 0;
 }
 
-/* Made here, as a namespace's root cannot, and a runtime would make them with other rights or take the node's. */
+/* Creates the device file here, because root of a user namespace cannot, and a runtime would use other modes or bind
+ * the node's file. */
 static int device_show(const struct making *m, size_t i)
 {
     const struct nvml_file *d = &m->options->devices[i];
@@ -183,7 +186,7 @@ static int device_show(const struct making *m, size_t i)
     char name[32];
     (void)snprintf(name, sizeof name, "dev-%zu", i);
     if (mknodat(m->dir, name, S_IFCHR | 0666, makedev(d->major, d->minor)) < 0 ||
-        fchmodat(m->dir, name, 0666, 0) < 0) /* whatever the umask is; nobody else can put a link there */
+        fchmodat(m->dir, name, 0666, 0) < 0) /* independent of the umask; only root can write to this directory */
         return -errno;
     CLEANUP(close_fd) int tree = userns_tree(m->dir, name, -1);
     if (tree < 0)
@@ -221,9 +224,9 @@ static int fixed_show(const struct making *m, int bundle, struct berth_err *err)
     return rc < 0 ? err_set(err, -rc, "cannot show a container its root: %s", strerror(-rc)) : 0;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------------------- */
+/* ---- gate ------------------------------------------------------------------------------------------------------- */
 
-/* The owner passes every folder on the way, or the runtime would fail. */
+/* Tells whether the owner may enter every directory on the path; otherwise the runtime would fail. */
 static bool is_passed(const char *path, const struct user *owner)
 {
     char at[PLACE_PATH_MAX];
@@ -244,7 +247,8 @@ static bool is_passed(const char *path, const struct user *owner)
     return true;
 }
 
-/* Root's until all is in it: what the owner could change meanwhile would be done by root. */
+/* Creates the gate owned by root until it is filled: changes by the owner meanwhile would be followed with root's
+ * privileges. */
 static int gate_open(struct making *m, struct berth_err *err)
 {
     const struct user *owner = m->options->user;
@@ -253,11 +257,12 @@ static int gate_open(struct making *m, struct berth_err *err)
     struct mount_attr private = {.propagation = MS_PRIVATE};
     if (!is_passed(m->gate->path, owner))
         return err_set(err, EOPNOTSUPP, "a folder on the way to %s is closed to others", m->gate->path);
-    /* What is below it stays when it is closed: runc changes to that folder for a program beside the container. */
+    /* The directory below the mount stays after the gate is closed: runc changes into it for a program beside the
+     * container. */
     if (mkdir(m->gate->path, 0700) < 0 || mkdir(arena_fmt(m->arena, "%s/" ROOT, m->gate->path), 0700) < 0)
         return err_set(err, errno, "cannot make %s: %s", m->gate->path, strerror(errno));
     tree = fs_make("tmpfs", options, m->arena, FLAGS_SAFE | MOUNT_ATTR_NOEXEC);
-    /* Private once it is there: below a shared mount it has become shared. */
+    /* Made private after attaching: a mount attached below a shared mount becomes shared. */
     if (tree < 0 || move_mount(tree, "", AT_FDCWD, m->gate->path, MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
         mount_setattr(tree, "", AT_EMPTY_PATH, &private, sizeof private) < 0)
         return err_set(err, tree < 0 ? -tree : errno, "cannot mount %s: %s", m->gate->path,
@@ -283,7 +288,8 @@ static int swap_open(struct making *m, struct berth_err *err)
                        : 0;
 }
 
-/* From here on the owner passes, and nobody changes anything: it is given away by a mount that is nowhere and still writable. */
+/* Makes the gate read-only and gives it to the owner, who may then enter it. The owner is changed through a detached
+ * copy of the mount that is still writable. */
 static int gate_give(const struct making *m)
 {
     const struct user *owner = m->options->user;
@@ -341,6 +347,6 @@ int gate_end(struct place *p, uint64_t id, struct berth_err *err)
     if (rc < 0)
         return rc;
     dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    (void)unlinkat(dir, ROOT, AT_REMOVEDIR); /* or the next one says what is wrong */
+    (void)unlinkat(dir, ROOT, AT_REMOVEDIR); /* on failure rmdir below reports the error */
     return rmdir(path) == 0 || errno == ENOENT ? 0 : err_set(err, errno, "cannot remove %s: %s", path, strerror(errno));
 }

@@ -1,15 +1,17 @@
-/* bundle_gate.h - a container's root and the sources of its mounts, where root of its user namespace reaches them.
+/* bundle_gate.h - the gate: a directory through which root of a container's user namespace reaches the container's root
+ * and mount sources.
  *
- * That is the owner out here, who may pass neither the agent's folders nor a bundle. So all that the runtime mounts from within the
- * namespace is shown once more at STATE/roots/ID: a small tmpfs, read only, in which nobody may list anything and only the owner may
- * pass. It is private: what is mounted in it spreads to no other namespace. It is there until the container's program runs.
+ * Root of the namespace is the owner on the node, who may enter neither the agent's directories nor a bundle.
+ * Therefore, everything that the runtime mounts from within the namespace appears once more at STATE/roots/ID: a small
+ * read-only tmpfs that nobody can list and only the owner can enter. The mount is private, so its mounts do not
+ * propagate to other namespaces. It exists until the container's program runs.
  *
- *   rootfs    the root (bundle.c)
- *   sys       /sys, without what is mounted in it: a namespace without a network of its own cannot have its own
- *   0, 1, ... sources of binds, and file systems that only the node's root mounts (hugetlbfs)
- *   dev-0 ... devices
+ *     rootfs    the root (bundle.c)
+ *     sys       /sys without submounts: a user namespace without its own network namespace cannot mount sysfs
+ *     0, 1, ... sources of binds, and file systems that only the node's root can mount (hugetlbfs)
+ *     dev-0 ... devices
  *
- * Flags (nodev, nosuid, read only) are set here and cannot be taken off inside: crun leaves them out where a bind may be written to.
+ * Flags (nodev, nosuid, read-only) are set here and cannot be cleared inside; crun omits them for writable binds.
  */
 #pragma once
 
@@ -20,7 +22,7 @@
 
 #define GATE_FOLDER "roots"
 
-/* Who runs in the container. */
+/* The user namespace's maps and the container's user. */
 struct inside {
     struct userns_maps maps;
     struct image_user user;
@@ -28,18 +30,18 @@ struct inside {
 
 struct gate {
     char path[PLACE_PATH_MAX];
-    const char *root, *sys; /* paths of these */
-    const char **devices;   /* as many as there are in the options */
+    const char *root, *sys; /* paths in the gate */
+    const char **devices;   /* as many as in the options */
     struct launch_mount *mounts;
     size_t mounts_len;
 };
 
-/* Shows `rootfs` of the bundle's folder and what the options have, and says where; texts and lists are the arena's. Files that are the owner's on the node
- * are those of the container's user inside, whoever that is. On failure nothing is left; -EOPNOTSUPP with a sentence: something cannot be shown
- * in a user namespace on this node, which is no fault of the workload's. */
+/* Creates the gate with `rootfs` of the bundle and the mounts and devices of the options, and returns their paths;
+ * texts and lists are allocated from the arena. Files of the owner on the node belong to the container's user inside.
+ * On failure everything is removed; -EOPNOTSUPP with a reason: this node cannot provide a mount in a user namespace. */
 int gate_make(struct place *p, uint64_t id, int bundle, const struct inside *inside,
               const struct bundle_options *options, struct arena *arena, struct gate *ret, struct berth_err *err);
-/* Unmounts it and leaves the folder, empty. What cannot go yet goes in the end. Not there: nothing. */
+/* Unmounts the gate and keeps its empty directory; gate_end retries a failure. Does nothing without a gate. */
 void gate_close(struct place *p, uint64_t id);
-/* Not there: success. */
+/* Unmounts and removes the gate. Success if there is none. */
 int gate_end(struct place *p, uint64_t id, struct berth_err *err);

@@ -1,4 +1,5 @@
-/* bundle_kit_test.h - for tests of containers by real runtimes: an image around busybox, bundles of it, and a run to its end. */
+/* bundle_kit_test.h - for tests of containers with real runtimes: an image with busybox, its bundles, and running them.
+ */
 #pragma once
 
 #include "machine/image/image_kit_test.h"
@@ -28,7 +29,7 @@ static inline void image_make(struct image_kit *k)
         fail_msg("%s", k->err.text);
 }
 
-/* `command`: for sh -c; NULL: the image's own. */
+/* `command`: for sh -c; NULL: the image's default. */
 static inline json_t *config_of(struct image_kit *k, const char *command)
 {
     json_t *config = json_of("{\"image\": \"oci:%s/layout:1\", \"workload\": \"web\", \"ordinal\": 2}", k->folder.path);
@@ -44,7 +45,7 @@ static inline void make(struct image_kit *k, uint64_t id, const char *command, c
         fail_msg("%s", k->err.text);
 }
 
-/* As the shim does, but in one step; what it writes. */
+/* Runs the container like the shim, but in one step; `out` gets its output. */
 static inline int run(struct image_kit *k, const char *runtime, uint64_t id, struct str *out)
 {
     char bundle[PLACE_PATH_MAX], name[32];
@@ -61,7 +62,7 @@ static inline void end(struct image_kit *k, uint64_t id)
 {
     if (bundle_end(k->place, id, &k->err) < 0)
         fail_msg("%s", k->err.text);
-    assert_int_equal(bundle_end(k->place, id, &k->err), 0); /* once more is nothing */
+    assert_int_equal(bundle_end(k->place, id, &k->err), 0); /* a repeated call has no effect */
     char path[PLACE_PATH_MAX];
     assert_int_equal(place_instance(k->place, id, "bundle", path), 0);
     assert_int_equal(access(path, F_OK), -1);
@@ -77,7 +78,7 @@ static inline void text_get(const char *path, char *buf, size_t size)
     buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* In a mount namespace of its own. Where controllers are mixed, crun would refuse: there it sees those of v1 only. */
+/* Creates a mount namespace. With mixed cgroup controllers, which crun rejects, only those of v1 are visible in it. */
 static inline int surroundings(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* bundle_test.c - containers of real runtimes: what they run, as whom, within which limits; and that nothing stays. */
+/* bundle_test.c - containers with real runtimes: program, user, limits, and complete removal. */
 #include "machine/container/bundle_kit_test.h"
 
 #include <linux/magic.h>
@@ -66,7 +66,8 @@ static void words_become_a_config(void **state)
     const json_t *linux_part = json_object_get(made, "linux");
     assert_string_equal(json_string_value(json_object_get(linux_part, "cgroupsPath")), "/berth/7");
     assert_null(json_object_get(linux_part, "resources"));
-    assert_int_equal(json_array_size(json_object_get(linux_part, "namespaces")), 5); /* the network is the node's */
+    /* the network namespace is the node's */
+    assert_int_equal(json_array_size(json_object_get(linux_part, "namespaces")), 5);
     const json_t *list = json_object_get(made, "mounts");
     CLEANUP(json)
     json_t *bind = json_of("{\"destination\": \"/data\", \"type\": \"bind\", \"source\": \"/srv/a\", "
@@ -100,7 +101,7 @@ static void devices_are_made_and_allowed(void **state)
     assert_true(json_equal(json_array_get(json_object_get(linux_part, "devices"), 0), want));
     const json_t *rules = json_object_get(json_object_get(linux_part, "resources"), "devices");
     assert_int_equal(json_array_size(rules), 3);
-    assert_true(json_is_false(json_object_get(json_array_get(rules, 0), "allow"))); /* all else is refused */
+    assert_true(json_is_false(json_object_get(json_array_get(rules, 0), "allow"))); /* all other devices are denied */
     assert_true(json_equal(json_array_get(rules, 1), rule));
 }
 
@@ -179,7 +180,7 @@ static void a_container_runs_as_it_should(void **state)
         if (run(k, runtimes[i], id, &out) < 0)
             fail_msg("%s: %s", runtimes[i], k->err.text);
         CLEANUP(str) struct str sorted = {0};
-        /* The order of Cap lines is the kernel's. */
+        /* The order of the Cap lines depends on the kernel. */
         const char *eff = strstr(str_text(&out), "CapEff:"), *bnd = strstr(str_text(&out), "CapBnd:");
         if (eff && bnd && eff < bnd) {
             str_add_bytes(&sorted, out.at, (size_t)(eff - out.at));
@@ -190,7 +191,7 @@ static void a_container_runs_as_it_should(void **state)
             str_add(&sorted, str_text(&out));
         }
         assert_string_equal(str_text(&sorted), want);
-        /* What it wrote is its own, not the image's. */
+        /* Its writes are in its own root, not in the image. */
         char written[128];
         (void)snprintf(written, sizeof written, "state/instances/%" PRIu64 "/bundle/rootfs/tmp/x", id);
         assert_int_equal(access(folder_at(&k->folder, written), F_OK), 0);
@@ -221,11 +222,11 @@ static void the_image_says_what_runs(void **state)
     make(k, id, NULL, &options);
     if (run(k, runtime, id, &out) < 0)
         fail_msg("%s", k->err.text);
-    assert_string_equal(str_text(&out), "from the image\n61234\n"); /* not root, though the image asks for that */
+    assert_string_equal(str_text(&out), "from the image\n61234\n"); /* not root, although the image says so */
     end(k, id);
 }
 
-/* ---- limits that are set by hand must hold in the container, and after it ---- */
+/* ---- limits set by the agent must hold during and after the container ------------------------------------------- */
 
 static bool text_put(const char *path, const char *text)
 {
@@ -233,7 +234,7 @@ static bool text_put(const char *path, const char *text)
     return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 }
 
-/* In hierarchies of v1, or in the one of v2. */
+/* In v1 hierarchies, or in the v2 hierarchy. */
 static const struct {
     const char *folder, *file, *value;
 } limits[] = {
@@ -248,7 +249,7 @@ struct group {
     bool made[ROWS(limits)];
 };
 
-/* How many limits could be set. */
+/* Returns how many limits could be set. */
 static size_t group_make(struct group *g, size_t turn)
 {
     size_t count = 0;
@@ -266,7 +267,7 @@ static size_t group_make(struct group *g, size_t turn)
     return count;
 }
 
-/* Every limit is as it was, and somebody is within it. */
+/* Checks that every limit is unchanged and a process is in its cgroup. */
 static void group_check(const struct group *g, const char *runtime)
 {
     char at[256], is[64];
@@ -284,7 +285,7 @@ static void group_check(const struct group *g, const char *runtime)
     }
 }
 
-/* Nothing of it is in any hierarchy. */
+/* Checks that no cgroup of the container is left in any hierarchy. */
 static void group_end(const struct group *g, const char *runtime)
 {
     static const char *const hierarchies[] = {"",         "/pids",  "/memory",  "/cpu",     "/cpuacct", "/cpuset",
@@ -293,15 +294,15 @@ static void group_end(const struct group *g, const char *runtime)
         struct statfs st;
         char at[256];
         (void)snprintf(at, sizeof at, "/sys/fs/cgroup%s%s", hierarchies[i], g->name);
-        /* crun leaves them to us. What was killed is in there for a moment. */
+        /* crun does not remove these cgroups. A killed process stays in them for a moment. */
         for (int turn = 0; turn < 1000 && rmdir(at) < 0 && errno == EBUSY; turn++)
             nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-        if (statfs(at, &st) == 0 && st.f_type != TMPFS_MAGIC) /* that is the one surroundings() has put there */
+        if (statfs(at, &st) == 0 && st.f_type != TMPFS_MAGIC) /* TMPFS_MAGIC: mounted by surroundings() */
             fail_msg("%s: %s is still there", runtime, at);
     }
 }
 
-/* The container goes on in the background. As the shim does: crun runs within the groups and leaves them alone. */
+/* Starts the container in the background, like the shim: crun runs inside the cgroups and does not change them. */
 static void start_detached(struct image_kit *k, const char *runtime, uint64_t id, const struct group *g)
 {
     char path[PATH_MAX], bundle[PLACE_PATH_MAX], name[32];
@@ -353,7 +354,7 @@ static void limits_stay_in_force(void **state)
         make(k, id, "sleep 30", &options);
         start_detached(k, runtimes[r], id, &g);
         group_check(&g, runtimes[r]);
-        /* Nobody told the runtime that it is over, as if the shim had been killed: the end of the bundle does. */
+        /* The runtime was not told to delete the container, as if the shim had been killed; bundle_end does it. */
         char kept[64];
         (void)snprintf(kept, sizeof kept, "/run/%s/berth-%" PRIu64, runtimes[r], id);
         assert_int_equal(access(kept, F_OK), 0);
@@ -363,7 +364,7 @@ static void limits_stay_in_force(void **state)
     }
 }
 
-/* ---- when things go wrong ---- */
+/* ---- failures --------------------------------------------------------------------------------------------------- */
 
 static void a_crash_in_the_middle_is_cleaned_up(void **state)
 {
@@ -373,7 +374,7 @@ static void a_crash_in_the_middle_is_cleaned_up(void **state)
     const struct user user = someone();
     const struct bundle_options options = {.user = &user};
     make(k, 1, "true", &options);
-    /* Something more is mounted in it, twice over, and busy; and a link leads out. */
+    /* Further mounts in the bundle, stacked and busy, and a link that leads out of it. */
     folder_put(&k->folder, "outside/kept", "kept");
     char tmp[160], outside[160], link_path[160];
     (void)snprintf(tmp, sizeof tmp, "%s/state/instances/1/bundle/rootfs/tmp", k->folder.path);
@@ -385,7 +386,7 @@ static void a_crash_in_the_middle_is_cleaned_up(void **state)
     CLEANUP(close_fd) int busy = open(tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(busy >= 0);
     CLEANUP(json) json_t *config = config_of(k, "true");
-    if (bundle_make(k->place, 1, config, &options, &k->err) < 0) /* the next one clears up first */
+    if (bundle_make(k->place, 1, config, &options, &k->err) < 0) /* the next bundle_make cleans up first */
         fail_msg("%s", k->err.text);
     assert_string_equal(folder_get(&k->folder, "outside/kept"), "kept");
     end(k, 1);
@@ -428,7 +429,7 @@ static void what_cannot_be_made_leaves_nothing(void **state)
     }
 }
 
-/* A printed number for people; nothing depends on it. */
+/* Prints a duration for information; asserts nothing about it. */
 static void how_long_it_takes(void **state)
 {
     struct image_kit *k = *state;

@@ -1,4 +1,5 @@
-/* bundle_userns_test.c - containers in user namespaces, by real runtimes: who is who inside and outside, and what that opens. */
+/* bundle_userns_test.c - containers in user namespaces with real runtimes: ids inside and outside, and access rights.
+ */
 #include "machine/container/bundle_kit_test.h"
 
 #include <grp.h>
@@ -17,13 +18,13 @@ static struct user someone(void)
     return u;
 }
 
-/* Who user `inside` of the owner's is out here. */
+/* Maps a uid of the container to the node's. */
 static uint32_t outside(uint32_t inside)
 {
     return user_range_given(5).first + inside - 1;
 }
 
-/* Image `name`, which wants to run as `user`. */
+/* Makes the image `name` with the configured user `user`. */
 static void image_of(struct image_kit *k, const char *name, const char *user)
 {
     struct berth_err err;
@@ -51,7 +52,7 @@ static void image_of(struct image_kit *k, const char *name, const char *user)
     layout_put(folder_at(&k->folder, name), "1", layers, 2, words, digest);
     str_done(&layers[0]);
     str_done(&layers[1]);
-    assert_int_equal(chmod(k->folder.path, 0711), 0); /* owners pass */
+    assert_int_equal(chmod(k->folder.path, 0711), 0); /* owners may pass */
     CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s/%s:1\"}", k->folder.path, name);
     if (image_ensure(k->place, config, &k->err) < 0)
         fail_msg("%s", k->err.text);
@@ -78,7 +79,8 @@ static int make_of(struct image_kit *k, const char *name, uint64_t id, const cha
     return bundle_make(k->place, id, config, options, &k->err);
 }
 
-/* By each runtime: makes it, runs it, and compares what it says. `look` (may be NULL) before it goes. */
+/* With each runtime: makes the container, runs it, and compares the output. `look` (may be NULL) is called before its
+ * removal. */
 static void each_runtime(struct image_kit *k, const char *name, const char *command,
                          const struct bundle_options *options, const char *want,
                          void (*look)(struct image_kit *k, uint64_t id))
@@ -122,14 +124,14 @@ static void owner_is(struct image_kit *k, uint64_t id, const char *name, uint32_
     assert_int_equal(st.st_gid, gid);
 }
 
-/* ---- who is who ---- */
+/* ---- users and groups ------------------------------------------------------------------------------------------- */
 
 static void look_at_files(struct image_kit *k, uint64_t id)
 {
     owner_is(k, id, "etc/x", UID, GID);
     owner_is(k, id, "tmp/x", outside(33), outside(44));
     owner_is(k, id, "tmp/y", outside(33), outside(34));
-    owner_is(k, id, "srv/own", outside(33), outside(34)); /* copied up, and still web's */
+    owner_is(k, id, "srv/own", outside(33), outside(34)); /* copied up by the overlay, still owned by web */
 }
 
 static void root_inside_is_the_owner_outside(void **state)
@@ -174,14 +176,14 @@ static void the_image_says_who(void **state)
         char name[32], want[160];
         (void)snprintf(name, sizeof name, "layout%zu", i);
         image_of(k, name, rows[i].user);
-        /* Who is not root has nothing. */
+        /* A user other than root has no capabilities. */
         (void)snprintf(want, sizeof want, "%sCapEff:\t%s\n", rows[i].says,
                        strncmp(rows[i].user, "0", 1) == 0 ? "00000000000001fb" : "0000000000000000");
-        each_runtime(
-            k, name,
-            "PATH=/bin; id -u; id -g; id -G | busybox xargs -n 1 | busybox sort -n | busybox xargs; " /* the kernel sorts as the node does */
-            "busybox grep CapEff: /proc/self/status",
-            &options, want, NULL);
+        each_runtime(k, name,
+                     /* sorted, because the kernel sorts groups by their ids on the node */
+                     "PATH=/bin; id -u; id -g; id -G | busybox xargs -n 1 | busybox sort -n | busybox xargs; "
+                     "busybox grep CapEff: /proc/self/status",
+                     &options, want, NULL);
     }
 }
 
@@ -198,7 +200,7 @@ static void nobody_of_that_name(void **state)
     assert_int_equal(access(folder_at(&k->folder, "state/roots/1"), F_OK), -1);
 }
 
-/* ---- what is shown to it ---- */
+/* ---- mounts and devices ----------------------------------------------------------------------------------------- */
 
 static void folder_give(struct image_kit *k, const char *name, mode_t mode, uid_t uid, gid_t gid)
 {
@@ -210,7 +212,7 @@ static void look_at_volume(struct image_kit *k, uint64_t id)
 {
     struct stat st;
     (void)id;
-    /* Whoever it runs as: what it writes is its owner's on the node. */
+    /* Whatever user the container runs as, its files belong to its owner on the node. */
     assert_int_equal(stat(folder_at(&k->folder, "volume/mine"), &st), 0);
     assert_int_equal(st.st_uid, UID);
     assert_int_equal(st.st_gid, GID);
@@ -297,11 +299,11 @@ static void devices_and_pages(void **state)
     }
 }
 
-/* ---- whom the gate lets pass ---- */
+/* ---- access through the gate ------------------------------------------------------------------------------------ */
 
 enum { PASSES = 1, LISTS = 2, WRITES = 4 };
 
-/* What somebody can do with the folder, on the node. */
+/* Returns what a user of the node can do with the directory. */
 static int rights(const char *gate, const char *below, uid_t uid, gid_t gid)
 {
     int status = 0;
@@ -338,16 +340,16 @@ static void only_the_owner_passes(void **state)
     assert_int_equal(rights(gate, "rootfs/bin/busybox", STRANGER, GID), 0);
     assert_int_equal(rights(gate, "rootfs/bin/busybox", outside(33), outside(34)), 0);
     assert_int_equal(rights(folder_at(&k->folder, "state/instances/7/bundle"), "rootfs", UID, GID), 0);
-    /* A crash of the agent here, and the next one makes it anew. */
+    /* After a crash of the agent here, the next one creates the bundle again. */
     CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s/layout:1\"}", k->folder.path);
     if (bundle_make(k->place, 7, config, &options, &k->err) < 0)
         fail_msg("%s", k->err.text);
     end(k, 7);
 }
 
-/* ---- where it cannot be ---- */
+/* ---- without user namespaces ------------------------------------------------------------------------------------ */
 
-/* Runs as the owner, as if there were no namespaces, and says why. */
+/* Runs the container as its owner, as without user namespaces, and checks the reported reason. */
 static void runs_plain(struct image_kit *k, const char *name, const struct user *user, const char *want_why)
 {
     CLEANUP(str) struct str out = {0};
@@ -379,7 +381,7 @@ static void without_it_as_the_owner(void **state)
     image_of(k, "far", "100000");
     struct user user = someone();
     runs_plain(k, "far", &user, "user 100000:0 is not among the numbers");
-    /* An account without numbers in /etc/subuid has a namespace of one user. */
+    /* An account without ranges in /etc/subuid has a namespace with one user. */
     user.uids = user.gids = (struct user_range){0};
     runs_plain(k, "web", &user, "user 33:34 is not among the numbers");
     const struct bundle_options options = {.user = &user};
@@ -394,11 +396,11 @@ static void without_it_as_the_owner(void **state)
     assert_int_equal(chmod(k->folder.path, 0700), 0);
     runs_plain(k, "root", &user, "is closed to others");
     assert_int_equal(chmod(k->folder.path, 0711), 0);
-    user.uids.first = UID; /* the kernel refuses such a map */
+    user.uids.first = UID; /* the kernel rejects such a map */
     runs_plain(k, "root", &user, "cannot make a user namespace");
 }
 
-/* Images are on an overlay, which is no file system that can be seen through a namespace. */
+/* Images are on an overlay, a file system without support for mapped ids. */
 static void without_file_systems_that_can(void **state)
 {
     struct image_kit *k = *state;
@@ -427,7 +429,7 @@ static void without_file_systems_that_can(void **state)
     uint64_t id = (uint64_t)getpid() * 100;
     if (make_of(k, "layout", id, "id -u", &plain) < 0)
         fail_msg("%s", k->err.text);
-    if (!*said.why) /* a kernel that has learned it */
+    if (!*said.why) /* a kernel that supports it */
         print_message("skip: this kernel sees an overlay through a namespace\n");
     else
         assert_non_null(strstr(said.why, "cannot show them in a user namespace"));
@@ -439,7 +441,7 @@ static void without_file_systems_that_can(void **state)
     assert_int_equal(mounts_below_count(folder_at(&k->folder, "state/roots")), 0);
 }
 
-/* What is root's on the node stays so, whoever is root in a container of the node's folder. */
+/* For a container from a directory of the node, files of root stay root's. */
 static void a_folder_of_the_node_has_none(void **state)
 {
     struct image_kit *k = *state;
@@ -468,7 +470,7 @@ static int64_t steady_ns(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Printed numbers for people; nothing depends on them. */
+/* Prints durations for information; asserts nothing about them. */
 static void how_long_it_takes(void **state)
 {
     struct image_kit *k = *state;

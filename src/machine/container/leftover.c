@@ -33,7 +33,7 @@ static bool is_theirs(const struct whose *w, int64_t uid)
     return uid == (int64_t)w->uid || (uid >= w->more.first && uid < (int64_t)w->more.first + w->more.count);
 }
 
-/* Names first: a folder that changes while it is read may tell one twice, or not at all. */
+/* Collects the names first: reading a directory while it changes may return an entry twice or not at all. */
 static size_t folder_clear(const char *path, const struct whose *whose, int64_t until_ns)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -45,7 +45,7 @@ static size_t folder_clear(const char *path, const struct whose *whose, int64_t 
     if (!dir) {
         if (fd >= 0)
             close(fd);
-        return 0; /* this machine has no such folder */
+        return 0; /* the machine has no such directory */
     }
     while ((e = readdir(dir))) {
         struct stat st;
@@ -62,7 +62,7 @@ static size_t folder_clear(const char *path, const struct whose *whose, int64_t 
     return removed;
 }
 
-/* ---- System V ---------------------------------------------------------------------------------------------------------- */
+/* ---- System V IPC ----------------------------------------------------------------------------------------------- */
 
 static int shm_end(int id)
 {
@@ -79,7 +79,7 @@ static int msg_end(int id)
     return msgctl(id, IPC_RMID, NULL);
 }
 
-/* The columns of a table of the kernel's that are looked at, counted from 0. */
+/* A table of /proc/sysvipc with the columns that are read, counted from 0. */
 struct ipc_table {
     const char *path;
     int uid, changed;
@@ -91,7 +91,7 @@ static const struct ipc_table ipc_tables[] = {
     {"/proc/sysvipc/msg", 7, 13, msg_end},
 };
 
-/* key id perms ... uid ... ctime: numbers, with spaces between them. */
+/* Parses a row "key id perms ... uid ... ctime" of numbers separated by spaces. */
 static bool row_read(const struct ipc_table *t, char *line, int *ret_id, int64_t *ret_uid, int64_t *ret_changed)
 {
     char *rest = line, *end;
@@ -99,7 +99,7 @@ static bool row_read(const struct ipc_table *t, char *line, int *ret_id, int64_t
     for (int column = 0; column <= t->changed; column++, rest = end) {
         int64_t value = strtoll(rest, &end, 10);
         if (end == rest)
-            return false; /* the heading */
+            return false; /* the header line */
         if (column == 1)
             *ret_id = (int)value;
         if (column == t->uid)
@@ -120,7 +120,7 @@ static size_t ipc_clear(const struct ipc_table *t, const struct whose *whose, in
     int id = -1;
 
     if (!file)
-        return 0; /* a kernel without it */
+        return 0; /* the kernel lacks System V IPC */
     while (fgets(line, sizeof line, file))
         if (row_read(t, line, &id, &owner, &changed) && is_theirs(whose, owner) && changed <= until_ns / 1000000000)
             vec_push(&ids, id);

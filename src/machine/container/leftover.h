@@ -1,7 +1,9 @@
-/* leftover.h - what somebody has left where all may write: temporary files, shared memory, queues, semaphores.
+/* leftover.h - removes what a user has left in shared places: temporary files, shared memory, message queues,
+ * semaphores.
  *
- * An instance's own folders go with it. What it put into /tmp or gave to the kernel to keep would stay for ever, so it goes once
- * nothing of its owner runs on this machine any more: until then the owner's other instances may use it.
+ * An instance's own directories are removed with it. Files in /tmp and System V IPC objects would stay for ever, so
+ * they are removed when no instance of their owner runs on this node any more; until then the owner's other instances
+ * may use them.
  */
 #pragma once
 
@@ -12,12 +14,12 @@
 #include "base/err.h"
 #include "machine/container/user_range.h"
 
-/* /tmp, /var/tmp, /dev/shm, /dev/mqueue; ends with NULL. */
+/* /tmp, /var/tmp, /dev/shm, /dev/mqueue; NULL-terminated. */
 extern const char *const leftover_folders[];
 
-/* Has any process of this machine one of these numbers? */
+/* Tells whether a process of this machine has one of these uids. */
 bool user_lives(uid_t uid, struct user_range more);
-/* Removes what a user, or one of its further numbers, owns in these folders, and of System V's shared memory, semaphores and queues; nothing that was made or
- * changed later than `until_ns` (since 1970), and nothing at all while a process of these lives. What is in folders of
- * others is not looked for. Returns how many went. */
+/* Removes what these uids own directly in these directories, and their System V shared memory, semaphores and queues.
+ * Skips what was created or changed after `until_ns` (since 1970). Does nothing while a process with one of these uids
+ * lives. Subdirectories of other users are not searched. Returns the number of removed objects. */
 size_t leftovers_remove(uid_t uid, struct user_range more, const char *const *folders, int64_t until_ns);

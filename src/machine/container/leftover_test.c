@@ -1,4 +1,5 @@
-/* What is left where all may write, by users that exist only here: real files and objects of the kernel. Needs root. */
+/* leftover_test.c - removal of leftover files and IPC objects, with real files and objects of unused uids. Needs root.
+ */
 #include "machine/container/leftover.h"
 
 #include <fcntl.h>
@@ -20,7 +21,7 @@ static int64_t now_ns(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Does it as this user, in the folder of the test. */
+/* Runs a script as this user in the test's directory. */
 static void as(const struct kit *k, uid_t uid, const char *script)
 {
     pid_t pid = fork();
@@ -88,7 +89,7 @@ static void what_is_theirs_stays(void **state)
     bool kept = segment_is(theirs);
     bool gone = !segment_is(mine);
     (void)shmctl(theirs, IPC_RMID, NULL);
-    assert_int_equal(removed, 7); /* deep, file, link, pipe, first, last, the segment */
+    assert_int_equal(removed, 7); /* deep, file, link, pipe, first, last, the shared memory */
     assert_true(kept && gone);
     assert_true(is(k, "theirs") && is(k, "open/within") && is(k, "later"));
     assert_true(is(k, "before") && is(k, "behind"));
@@ -117,7 +118,7 @@ static void nothing_goes_while_they_live(void **state)
     }
     char comm[16] = "", path[64];
     (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    for (int i = 0; i < 12000 && strncmp(comm, "sleep", 5) != 0; i++) { /* until it is that program */
+    for (int i = 0; i < 12000 && strncmp(comm, "sleep", 5) != 0; i++) { /* waits for the exec */
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         assert_true(fd >= 0 && read(fd, comm, sizeof comm) > 0);
         close(fd);

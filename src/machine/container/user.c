@@ -19,33 +19,33 @@
 #include "machine/container/user_move.h"
 #include "machine/launch/state_file.h"
 
-#define LOCAL "users"           /* numbers of this node's own */
-#define CLUSTER "users.cluster" /* of the cluster */
+#define LOCAL "users"           /* uids assigned by this node */
+#define CLUSTER "users.cluster" /* uids assigned by the daemon */
 enum { USERS_FIRST = 200000, USERS_MAX = 100000, ACCOUNT_UID_MIN = 1000, GROUP_BYTES_MAX = 16 << 20 };
 
 struct mapped {
     char name[64];
     uid_t uid;
-    bool in_use; /* a number of this node's own: something was started with it that may still run */
+    bool in_use; /* a uid of this node: an instance was started with it and may still run */
 };
 
 struct mapping {
     const char *file;
-    VEC(struct mapped) at; /* in the order in which they came */
+    VEC(struct mapped) at; /* in order of assignment */
 };
 
 struct users {
     struct place *place;
-    char *accounts; /* the group whose members may run as their accounts; NULL: nobody */
+    char *accounts; /* members of this group run as their accounts; NULL: no accounts */
     uid_t first;
-    pthread_mutex_t lock; /* of what follows, and of the files */
+    pthread_mutex_t lock; /* protects the fields below and the files */
     pthread_cond_t moved;
-    char moving[64]; /* the owner whose files are being moved; "": none */
+    char moving[64]; /* owner whose files are being moved; "": none */
     uid_t next;
     struct mapping local, cluster;
 };
 
-/* ---- STATE/users, STATE/users.cluster: "OWNER UID" in lines ---- */
+/* ---- STATE/users, STATE/users.cluster: lines of "OWNER UID" ----------------------------------------------------- */
 
 static int state_open(const struct users *u)
 {
@@ -132,7 +132,7 @@ void users_free(struct users *u)
 
 /* ---- accounts of the machine ---- */
 
-/* 0: it may be run as. Accounts of services, and whoever belongs to root's group, are for nobody of the cluster. */
+/* Checks whether instances may run as the account: not for system accounts and members of root's group. */
 static int account_check(const struct passwd *entry, const char *allowed, const gid_t *groups, int len,
                          struct berth_err *err)
 {
@@ -147,7 +147,7 @@ static int account_check(const struct passwd *entry, const char *allowed, const 
     if (entry->pw_gid == 0)
         return err_set(err, EPERM, "the account '%s' has root's group here, and nothing runs with that",
                        entry->pw_name);
-    CLEANUP(mem) char *large = NULL; /* a group with thousands of members */
+    CLEANUP(mem) char *large = NULL; /* larger buffer for a group with thousands of members */
     int rc = getgrnam_r(allowed, &group, buf, sizeof buf, &found);
     for (size_t bytes = 4 * sizeof buf; rc == ERANGE && bytes <= GROUP_BYTES_MAX; bytes *= 4) {
         mem_free(large);
@@ -161,7 +161,7 @@ static int account_check(const struct passwd *entry, const char *allowed, const 
                    entry->pw_name, allowed);
 }
 
-/* 0: it is one; -ENOENT: there is none of this name. */
+/* Looks up the account of this name; -ENOENT: there is none. */
 static int account_find(const char *name, const char *allowed, struct user *ret, struct berth_err *err)
 {
     char buf[16384];
@@ -171,7 +171,7 @@ static int account_find(const char *name, const char *allowed, struct user *ret,
 
     if (rc == ERANGE)
         return err_set(err, ERANGE, "the entry of '%s' in the list of users is too long", name);
-    if (rc && rc != ENOENT && rc != ESRCH) /* a list of users that cannot be asked now tells nothing */
+    if (rc && rc != ENOENT && rc != ESRCH) /* a failing user database does not mean that there is no account */
         return err_set(err, rc, "the list of users cannot be asked for '%s': %s", name, strerror(rc));
     if (!found)
         return -ENOENT;
@@ -182,7 +182,7 @@ static int account_find(const char *name, const char *allowed, struct user *ret,
         return rc;
     *ret = (struct user){.uid = entry.pw_uid, .gid = entry.pw_gid};
     for (int i = 0; i < len; i++)
-        if (groups[i] != 0) /* root's group is for nobody else */
+        if (groups[i] != 0) /* never root's group */
             ret->groups[ret->groups_len++] = groups[i];
     (void)snprintf(ret->name, sizeof ret->name, "%s", name);
     (void)snprintf(ret->home, sizeof ret->home, "%s", entry.pw_dir);
@@ -191,7 +191,7 @@ static int account_find(const char *name, const char *allowed, struct user *ret,
     return 0;
 }
 
-/* As a user or as a group: ours have one number for both. */
+/* Tells whether the number is a uid or a gid of the system: owners use one number for both. */
 static bool number_is_known(uid_t number)
 {
     char buf[16384];
@@ -200,11 +200,11 @@ static bool number_is_known(uid_t number)
     int as_user = getpwuid_r(number, &user, buf, sizeof buf, &found_user);
     int as_group = getgrgid_r(number, &group, buf, sizeof buf, &found_group);
 
-    /* An entry that is too long for the buffer is there. */
+    /* ERANGE: the entry exists but is larger than the buffer. */
     return found_user || found_group || as_user == ERANGE || as_group == ERANGE;
 }
 
-/* ---- numbers of our own ---- */
+/* ---- numbers of this node --------------------------------------------------------------------------------------- */
 
 static struct mapped *mapped_find(const struct mapping *m, const char *owner)
 {
@@ -214,7 +214,7 @@ static struct mapped *mapped_find(const struct mapping *m, const char *owner)
     return NULL;
 }
 
-/* Who else has this number; NULL: nobody. */
+/* Returns another owner with this number; NULL: none. */
 static const struct mapped *number_holder(const struct users *u, uid_t uid, const char *but)
 {
     const struct mapping *const all[] = {&u->local, &u->cluster};
@@ -226,7 +226,7 @@ static const struct mapped *number_holder(const struct users *u, uid_t uid, cons
     return NULL;
 }
 
-/* As the list was, if it cannot be kept. */
+/* Adds or changes an entry; restores the list if the file cannot be written. */
 static int mapped_add(struct users *u, struct mapping *m, const char *owner, uid_t uid, struct berth_err *err)
 {
     struct mapped one = {.uid = uid}, *known = mapped_find(m, owner);
@@ -243,7 +243,7 @@ static int mapped_add(struct users *u, struct mapping *m, const char *owner, uid
     rc = list_write(u, m);
     if (rc == 0)
         return 0;
-    if (known) /* vectors: NULL where one was pushed */
+    if (known) /* `known` is NULL if an entry was pushed, so the moved vector is not accessed */
         known->uid = before;
     else
         m->at.len--;
@@ -268,8 +268,8 @@ static int number_give(struct users *u, const char *owner, uid_t *ret, struct be
     return rc;
 }
 
-/* Two owners whose numbers are far apart may have the same slot: then it is the earlier one's. And nobody's own
- * number is in it. */
+/* Returns the range of further numbers for a uid; empty if another owner with the same slot was assigned earlier, or if
+ * a uid of another owner is within the range. */
 static struct user_range range_find(const struct users *u, const char *owner, uid_t own)
 {
     const struct mapping *const all[] = {&u->local, &u->cluster};
@@ -289,16 +289,17 @@ static struct user_range range_find(const struct users *u, const char *owner, ui
     return range;
 }
 
-/* ---- numbers of the cluster ---- */
+/* ---- numbers of the cluster ------------------------------------------------------------------------------------- */
 
-/* Waits for whoever moves files: one at a time, and nobody else of that owner meanwhile. */
+/* Waits while the owner's files are being moved; with `to_move`, also while any other owner's are. */
 static void moving_wait(struct users *u, const char *owner, bool to_move)
 {
     while (strcmp(u->moving, owner) == 0 || (to_move && u->moving[0]))
         pthread_cond_wait(&u->moved, &u->lock);
 }
 
-/* Files first, then the number: a crash in between leaves the old number in the list, and all is done once more. */
+/* Moves the files first, then records the number: after a crash in between the old number is still recorded, and the
+ * move is repeated. */
 static int number_move(struct users *u, const char *owner, uid_t from, uid_t to, struct berth_err *err)
 {
     const struct user_numbers before = {from, range_find(u, owner, from)}, after = {to, range_find(u, owner, to)};
@@ -313,7 +314,7 @@ static int number_move(struct users *u, const char *owner, uid_t from, uid_t to,
     return rc ? rc : mapped_add(u, &u->cluster, owner, to, err);
 }
 
-/* Whoever had the name before is somebody else, whose home nobody gets. */
+/* Renames the home of an earlier user of the same name, so that the new user does not get it. */
 static int home_set_aside(const struct users *u, const char *owner, uid_t before, struct berth_err *err)
 {
     char from[PLACE_PATH_MAX], to[PLACE_PATH_MAX];
@@ -325,7 +326,7 @@ static int home_set_aside(const struct users *u, const char *owner, uid_t before
     return 0;
 }
 
-/* Is the number anybody else's on this machine? */
+/* Checks that the number belongs to no other owner, account or group of this machine. */
 static int number_check(const struct users *u, const struct user_ask *ask, struct berth_err *err)
 {
     const struct mapped *other = number_holder(u, ask->uid, ask->owner);
@@ -336,7 +337,7 @@ static int number_check(const struct users *u, const struct user_ask *ask, struc
             "the cluster's number %u of '%s' is that of '%s' on this node; an administrator can set uid_first, or "
             "--uid-first of the agent, to other numbers",
             (unsigned)ask->uid, ask->owner, other->name);
-    if (ask->uid == u->first - 1 || number_is_known(ask->uid)) /* the former may be that of the agent's network half */
+    if (ask->uid == u->first - 1 || number_is_known(ask->uid)) /* uid_first - 1 may be the net sandbox's */
         return err_set(
             err, EEXIST,
             "the cluster's number %u of '%s' is that of an account or a group of this node; an administrator can set "
@@ -345,7 +346,7 @@ static int number_check(const struct users *u, const struct user_ask *ask, struc
     return 0;
 }
 
-/* Of something that is about to be started. */
+/* Chooses the number for an instance that is about to be started. */
 static int number_launch(struct users *u, const struct user_ask *ask, struct user *ret, struct berth_err *err)
 {
     struct mapped *cluster = mapped_find(&u->cluster, ask->owner), *local = mapped_find(&u->local, ask->owner);
@@ -386,7 +387,7 @@ static int number_find(struct users *u, const struct user_ask *ask, struct user 
         return number_launch(u, ask, ret, err);
     if (!ask->uid && !cluster)
         return number_give(u, ask->owner, &ret->uid, err);
-    /* Of something that was started: with the number of before, or with this one. */
+    /* For a running instance: it was started with the earlier number or with this one. */
     ret->uid = !ask->uid ? cluster->uid : !cluster && local ? local->uid : ask->uid;
     return 0;
 }
@@ -400,8 +401,8 @@ void users_rest(struct users *u, const char *owner)
     pthread_mutex_unlock(&u->lock);
 }
 
-/* An account's range, unless it holds numbers that are, or may become, somebody else's of this agent's: owners'
- * without an account, the network half's. */
+/* Returns an account's range, or an empty one if the range overlaps numbers that this agent has assigned or may assign,
+ * including the net sandbox's. */
 static struct user_range range_apart(const struct users *u, struct user_range range)
 {
     const struct mapping *const all[] = {&u->local, &u->cluster};
@@ -413,7 +414,7 @@ static struct user_range range_apart(const struct users *u, struct user_range ra
     return apart ? range : (struct user_range){0};
 }
 
-/* A home may be full of the owner's links: only the folder itself is touched. */
+/* Creates the home. Changes only the directory itself, because it may contain links of the owner. */
 static int home_make(const struct user *user, struct berth_err *err)
 {
     CLEANUP(close_fd) int fd = -1;

@@ -1,9 +1,10 @@
-/* user.h - whom an owner is on this machine: an account of that name where that is wished, or a number of its own.
+/* user.h - maps owners to users of this machine: to the account of the same name if enabled, else to a uid of their
+ * own.
  *
- * The daemon gives each user one number in the whole cluster; which owner has which is remembered in
- * STATE/users.cluster. Whoever has none from the daemon has one of this node's own, from a range, remembered in
- * STATE/users. No number is given twice. When an owner who had one of the node's own comes with one of the cluster,
- * its files are moved to that (user_move.h) as soon as nothing of it runs here; until then it keeps the old one.
+ * The daemon assigns each user a number for the whole cluster, recorded in STATE/users.cluster. Owners without such a
+ * number get one of this node's range, recorded in STATE/users. No number is assigned twice. When the daemon assigns a
+ * number to an owner who had one of this node, the owner's files are moved to it (user_move.h) as soon as no instance
+ * of the owner runs here; until then the old number is used.
  */
 #pragma once
 
@@ -24,29 +25,28 @@ struct user {
     gid_t gid;
     gid_t groups[USER_GROUPS_MAX];
     size_t groups_len;
-    bool old_number;              /* not yet the one that the daemon gave, as something of the owner runs with it */
-    bool given;                   /* the numbers are of our range: nobody else on this machine has them */
-    struct user_range uids, gids; /* further ones of the owner's alone, for its containers */
+    bool old_number;              /* still the node's number, because instances of the owner run with it */
+    bool given;                   /* the numbers are of the agent's range: no account has them */
+    struct user_range uids, gids; /* further numbers of this owner, for its containers */
 };
 
 struct users;
-/* `accounts`: owners run as the account of the same name where there is one, if it is a member of this group, its
- * number is not of the system's own (below 1000), and its group is not root's; NULL: no accounts. `first`: the
- * range's start. */
+/* `accounts`: owners run as the account of the same name if it is a member of this group, its uid is 1000 or more, and
+ * its primary group is not root's; NULL: no accounts. `first`: start of the node's range; 0: 200000. */
 int users_open(struct place *p, const char *accounts, uid_t first, struct users **ret, struct berth_err *err);
 void users_free(struct users *u);
 
 struct user_ask {
     const char *owner;
-    uid_t uid;       /* as the daemon says; 0: it says none */
-    bool no_account; /* the owner's name is not to be taken for an account's */
-    bool launch;     /* something is about to be started; else of something that was */
-    bool alone;      /* nothing else of this owner is here */
+    uid_t uid;       /* assigned by the daemon; 0: none */
+    bool no_account; /* do not use an account of this name */
+    bool launch;     /* an instance is about to be started; else it is running already */
+    bool alone;      /* no other instance of this owner is here */
 };
-/* Whom to run as; makes the home folder. Where the agent is not root everybody is the agent's user. On any thread;
- * one that moves an owner's files takes as long as that. */
+/* Returns the user to run as; with `launch`, creates the home directory. An agent that is not root uses its own user
+ * for all owners. Thread-safe; takes long while an owner's files are moved. */
 int users_ask(struct users *u, const struct user_ask *ask, struct user *ret, struct berth_err *err);
-/* The same of an owner of whom the daemon says nothing. */
+/* Like users_ask, for an owner without a number of the daemon. */
 int users_find(struct users *u, const char *owner, struct user *ret, struct berth_err *err);
-/* Nothing of the owner is here any more: what it starts next may have another number. */
+/* No instance of the owner runs here any more: the next one may use another number. */
 void users_rest(struct users *u, const char *owner);

@@ -16,7 +16,7 @@ struct move {
     const struct user_numbers *from, *to;
 };
 
-/* The number that stands for this one now. */
+/* Returns the new number for an old one. */
 static uint32_t moved(const struct move *m, uint32_t number)
 {
     const struct user_range *from = &m->from->more, *to = &m->to->more;
@@ -27,7 +27,7 @@ static uint32_t moved(const struct move *m, uint32_t number)
     return number;
 }
 
-/* What the descriptor is of, so that nothing else can take its place between the look and the change. */
+/* Changes the ownership by descriptor, so that the file cannot be exchanged between the check and the change. */
 static int number_change(const struct move *m, int fd)
 {
     struct stat st;
@@ -48,7 +48,7 @@ static int entry_move(void *ctx, int folder, const char *name)
     return number_change(ctx, fd);
 }
 
-/* What is in it before itself: a folder that has its new number is done. */
+/* Changes the content before the directory itself: a directory with its new number is complete. */
 static int folder_move(struct move *m, int parent, const char *name)
 {
     CLEANUP(close_fd) int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

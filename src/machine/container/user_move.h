@@ -1,20 +1,21 @@
-/* user_move.h - gives what an owner has on this machine to another number: homes and local volumes.
+/* user_move.h - changes the ownership of an owner's files on this node (home and local volumes) to another number.
  *
- * For owners whose number was this node's own and is the cluster's now. Only what has one of the old numbers changes,
- * so a move that a crash has ended is done again from the start. Symbolic links are changed themselves and never
- * followed; mounts below a folder are left out. Nothing of the owner may run meanwhile.
+ * For owners whose number of this node was replaced by one of the cluster. Only files with one of the old numbers
+ * change, so after a crash the move is repeated from the start. Symbolic links are changed themselves and never
+ * followed; mounts below a directory are skipped. No instance of the owner may run meanwhile.
  */
 #pragma once
 
 #include "machine/container/user_range.h"
 #include "machine/launch/instance_dir.h"
 
-/* Numbers of one owner: of user and group alike. */
+/* Numbers of one owner, used as uids and gids. */
 struct user_numbers {
     uid_t own;
-    struct user_range more; /* of its containers */
+    struct user_range more; /* for its containers */
 };
 
-/* The home of this name, and every local volume, since owners share these. Durable when it returns. */
+/* Moves the home `home` and the owner's files in every local volume, since owners share volumes. Durable when it
+ * returns. */
 int user_move(struct place *p, const char *home, const struct user_numbers *from, const struct user_numbers *to,
               struct berth_err *err);

@@ -1,4 +1,4 @@
-/* user_range.c - numbers of users and groups beside an owner's own. */
+/* user_range.c - ranges of further uids and gids of an owner. */
 #include "machine/container/user_range.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #define RANGE_HIGH UINT32_C(0x80000000)
 enum {
     SLOTS_LOW = 4094,        /* up to 0x7FFDFFFF */
-    SLOT_FIRST_UID = 200000, /* the default start of owners' numbers has the first slot */
+    SLOT_FIRST_UID = 200000, /* default start of owners' uids; has the first slot */
 };
 
 unsigned user_range_slot(uid_t uid)
@@ -32,7 +32,7 @@ struct user_range user_range_given(unsigned slot)
     return (struct user_range){base + 1, USER_RANGE_IDS - 1};
 }
 
-/* "NAME:FIRST:COUNT", cut at its colons; false: it is something else. */
+/* Splits "NAME:FIRST:COUNT" at its colons; false: invalid line. */
 static bool line_read(char *line, const char **ret_name, int64_t *ret_first, int64_t *ret_count)
 {
     char *first = strchr(line, ':');

@@ -1,4 +1,4 @@
-/* Which numbers an owner has beside its own. */
+/* user_range_test.c - ranges of further uids of an owner. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "machine/container/user_range.h"
 #include "machine/launch/folder_test.h"
 
-/* Every slot is apart from every other, above the ranges of others, and below the end of all numbers. */
+/* Slots do not overlap, are above the ranges of others, and below the largest uid. */
 static void slots_are_apart(void **state)
 {
     (void)state;
@@ -22,7 +22,7 @@ static void slots_are_apart(void **state)
         assert_int_equal(r.count, 65535);
         assert_int_equal(r.first % 65536, 1);
         assert_true(r.first > last + 1 || r.first == last + 2);
-        assert_false(r.first <= 0x7fffffff && (uint64_t)r.first + r.count > 0x7ffe0000); /* systemd's own */
+        assert_false(r.first <= 0x7fffffff && (uint64_t)r.first + r.count > 0x7ffe0000); /* reserved by systemd */
         last = (uint64_t)r.first + r.count - 1;
     }
     assert_int_equal(last, 0xfffeffff);
@@ -57,10 +57,10 @@ static void accounts_have_what_is_written(void **state)
         {"",                                        0,      0    },
         {"annie:100000:65536\n",                    0,      0    },
         {"ann:100000\nann\n::\nann:x:5\nann:5:x\n", 0,      0    },
-        {"ann:0:65536\n",                           0,      0    }, /* root is nobody's */
+        {"ann:0:65536\n",                           0,      0    }, /* uid 0 is never assigned */
         {"ann:-5:65536\nann:5:-1\n",                0,      0    },
-        {"ann:900:200\n",                           0,      0    }, /* it is 1001 itself */
-        {"ann:4294967290:65536\n",                  0,      0    }, /* beyond the end */
+        {"ann:900:200\n",                           0,      0    }, /* contains 1001 itself */
+        {"ann:4294967290:65536\n",                  0,      0    }, /* exceeds the largest uid */
         {"ann:99999999999999999999:1\n",            0,      0    },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {

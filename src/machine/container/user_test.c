@@ -30,7 +30,7 @@ static void numbers_are_kept(void **state)
     assert_int_equal(st.st_uid, a.uid);
     assert_int_equal(st.st_mode & 07777, 0700);
     users_free(u);
-    /* Another start of the range does not move those who have one, and gives nobody the same. */
+    /* Another start of the range keeps existing numbers and assigns no number twice. */
     assert_int_equal(users_open(k->place, NULL, a.uid, &u, &err), 0);
     assert_int_equal(users_find(u, "bob.x", &again, &err), 0);
     assert_int_equal(again.uid, b.uid);
@@ -64,7 +64,7 @@ static void *ask(void *ctx)
     return NULL;
 }
 
-/* Several threads start instances. */
+/* Several threads ask for the same owners. */
 static void one_number_each_whoever_asks(void **state)
 {
     struct kit *k = *state;
@@ -93,7 +93,7 @@ static void one_number_each_whoever_asks(void **state)
     users_free(u);
 }
 
-/* Numbers for containers: the same at every start, and never two owners'. */
+/* Ranges for containers: the same at every start, and never shared by owners. */
 static void further_numbers_are_ones_own(void **state)
 {
     static const char list[] = "ann 200000\nbob 200001\neve 236861\nold 1879048200\nzoe 200002\n";
@@ -101,9 +101,9 @@ static void further_numbers_are_ones_own(void **state)
         const char *owner;
         uint32_t first;
     } rows[] = {
-        {"ann", 0         }, /* old's own number is in what would be ann's */
+        {"ann", 0         }, /* the uid of "old" is within what would be ann's range */
         {"bob", 0x70010001},
-        {"eve", 0         }, /* as far from ann as there are ranges */
+        {"eve", 0         }, /* differs from ann's uid by USER_RANGE_SLOTS */
         {"zoe", 0x70020001},
     };
     struct kit *k = *state;
@@ -163,7 +163,7 @@ static void put(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Accounts of this process's own, until it ends. */
+/* Shows the process other accounts by a bind mount over a file of /etc, until it exits. */
 static void etc_shown(const struct kit *k, const char *name, const char *text)
 {
     char from[128], at[64];
@@ -181,7 +181,7 @@ static void accounts_of_people_alone(void **state)
         const char *says;
     } rows[] = {
         {"ann",      0,      NULL                        },
-        {"prime",    0,      NULL                        }, /* it is her first group */
+        {"prime",    0,      NULL                        }, /* the group is her primary group */
         {"rabbitmq", -EPERM, "an account of the system"  },
         {"last",     -EPERM, "an account of the system"  },
         {"wheel",    -EPERM, "root's group"              },
@@ -210,7 +210,7 @@ static void accounts_of_people_alone(void **state)
         if (rc == 0)
             assert_false(user.given);
     }
-    /* A name that a manager of one group made is no account's. */
+    /* With no_account, a name made by a group's manager is not taken for an account. */
     const struct user_ask made = {.owner = "ann", .no_account = true, .launch = true};
     assert_int_equal(users_ask(u, &made, &user, &err), 0);
     assert_true(user.given && user.uid >= 200000);
@@ -252,13 +252,13 @@ static void put_for(const struct kit *k, const char *name, uid_t uid)
     assert_int_equal(lchown(path, uid, uid), 0);
 }
 
-/* Nothing is moved while a process of this machine has the number, one of another test too. */
+/* Nothing is moved while a process of this machine has the uid, including those of other tests. */
 static uid_t own_first(void)
 {
     return 210000 + (uid_t)(getpid() % 4000) * 4;
 }
 
-/* Homes and volumes that were made with a number of the node's own. */
+/* Homes and volumes that were created with a number of this node. */
 static void files_follow_their_owner(void **state)
 {
     struct kit *k = *state;
@@ -291,11 +291,11 @@ static void files_follow_their_owner(void **state)
     (void)snprintf(path, sizeof path, "%s/volumes/evil", k->root);
     assert_int_equal(symlink("/etc", path), 0);
 
-    /* Something of her runs: as before, until nothing does. */
+    /* While an instance of her runs, the old number is used. */
     assert_int_equal(ask_for(u, "ann", 300007, false, &user, &err), 0);
     assert_true(user.old_number);
     assert_int_equal(user.uid, ann.uid);
-    assert_int_equal(ask_for(u, "ann", 300007, true, &user, &err), 0); /* was on its way before the other one */
+    assert_int_equal(ask_for(u, "ann", 300007, true, &user, &err), 0); /* its start began before the other one's */
     assert_int_equal(user.uid, ann.uid);
     assert_int_equal(owner_of(k, "homes/ann/a"), ann.uid);
     users_rest(u, "ann");
@@ -314,21 +314,21 @@ static void files_follow_their_owner(void **state)
     assert_int_equal(owner_of(k, "homes/ann/of-bob"), bob.uid);
     assert_int_equal(owner_of(k, "volumes/data.ann/of-bob"), bob.uid);
     assert_int_equal(owner_of(k, "volumes/data.bob"), bob.uid);
-    assert_int_equal(owner_of(k, "outside"), ann.uid); /* through a link */
+    assert_int_equal(owner_of(k, "outside"), ann.uid); /* reached through a link, so not moved */
     users_free(u);
 
-    /* It stays so, whatever the daemon says or does not say; and the number of before is nobody's. */
+    /* The new number is kept, whatever the daemon says later, and the old one is not assigned again. */
     assert_int_equal(users_open(k->place, NULL, own_first(), &u, &err), 0);
     assert_int_equal(users_find(u, "ann", &user, &err), 0);
     assert_int_equal(user.uid, 300007);
     assert_int_equal(users_find(u, "new", &user, &err), 0);
     assert_int_equal(user.uid, own_first() + 2);
-    assert_int_equal(ask_for(u, "new", 300007, true, &user, &err), -EEXIST);          /* ann's */
-    assert_int_equal(ask_for(u, "zoe", own_first() + 1, true, &user, &err), -EEXIST); /* ann's of before */
+    assert_int_equal(ask_for(u, "new", 300007, true, &user, &err), -EEXIST);          /* ann's number */
+    assert_int_equal(ask_for(u, "zoe", own_first() + 1, true, &user, &err), -EEXIST); /* ann's old number */
     users_free(u);
 }
 
-/* As after a crash in the middle: some files have the new number, the list has the old one. */
+/* As after a crash during a move: some files have the new number, the list has the old one. */
 static void a_move_is_done_again(void **state)
 {
     struct kit *k = *state;
@@ -353,7 +353,7 @@ static void a_move_is_done_again(void **state)
     users_free(u);
 }
 
-/* A user who was deleted and made again is another one. */
+/* A deleted user and a new user of the same name are different. */
 static void another_of_that_name_gets_nothing(void **state)
 {
     struct kit *k = *state;
@@ -375,14 +375,14 @@ static void another_of_that_name_gets_nothing(void **state)
     assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(owner_of(k, "homes/.ann.300000/secret"), 300000);
     assert_int_equal(ask_for(u, "ann", 300000, true, &user, &err), -ESTALE);
-    /* What is left of the one of before is looked for by that one's number. */
+    /* Leftovers of the deleted user are found by that user's number. */
     assert_int_equal(users_ask(u, &(struct user_ask){.owner = "ann", .uid = 300000}, &user, &err), 0);
     assert_int_equal(user.uid, 300000);
     assert_int_equal(owner_of(k, "homes/ann"), 300009);
     users_free(u);
 }
 
-/* Two nodes with other histories. */
+/* Two nodes on which owners appeared in a different order. */
 static void every_node_has_the_same_number(void **state)
 {
     struct kit *k = *state;
@@ -403,7 +403,7 @@ static void every_node_has_the_same_number(void **state)
     assert_int_equal(users_open(place, NULL, own_first(), &two, &err), 0);
     assert_int_equal(users_find(one, "ann", &first, &err), 0);
     assert_int_equal(users_find(two, "bob", &second, &err), 0);
-    assert_int_equal(first.uid, second.uid); /* as it was: two people, one number */
+    assert_int_equal(first.uid, second.uid); /* numbers of the nodes: two owners, one number */
     static const char *const owners[] = {"bob", "ann", "eve"};
     for (uid_t i = 0; i < 3; i++) {
         assert_int_equal(ask_for(one, owners[i], 300000 + i, true, &first, &err), 0);
@@ -415,7 +415,7 @@ static void every_node_has_the_same_number(void **state)
         assert_int_equal(ask_for(one, owners[i], 300000 + i, true, &first, &err), 0);
         assert_int_equal(ask_for(two, owners[i], 300000 + i, true, &second, &err), 0);
         assert_int_equal(first.uid, second.uid);
-        assert_memory_equal(&first.uids, &second.uids, sizeof first.uids); /* in containers, too */
+        assert_memory_equal(&first.uids, &second.uids, sizeof first.uids); /* ranges for containers, too */
         assert_int_equal(first.uids.count, 65535);
     }
     users_free(one);
@@ -441,7 +441,7 @@ static void names_that_are_none(void **state)
     users_free(u);
 }
 
-/* A home that is somebody's link is refused, not followed. */
+/* A home that is a symbolic link is rejected, not followed. */
 static void home_is_a_folder(void **state)
 {
     struct kit *k = *state;

@@ -18,7 +18,7 @@
 #include "base/str.h"
 #include "machine/launch/state_file.h"
 
-/* ---- maps -------------------------------------------------------------------------------------------------------------- */
+/* ---- id maps ---------------------------------------------------------------------------------------------------- */
 
 static void extent_add(struct id_map *map, uint32_t inside, uint32_t outside, uint32_t count)
 {
@@ -59,7 +59,7 @@ void userns_maps_of(const struct user *user, struct userns_maps *ret)
     extent_add(&ret->gids, 1, user->gids.first, user->gids.count);
     for (size_t i = 0; i < user->groups_len; i++) {
         uint32_t there;
-        if (!id_map_in(&ret->gids, user->groups[i], &there)) /* nobody is in there twice */
+        if (!id_map_in(&ret->gids, user->groups[i], &there)) /* each group is mapped once */
             extent_add(&ret->gids, (uint32_t)(USERNS_GROUPS + i), user->groups[i], 1);
     }
 }
@@ -79,13 +79,13 @@ void id_map_swap(uint32_t a, uint32_t b, struct id_map *ret)
     extent_add(ret, high + 1, high + 1, UINT32_MAX - high - 1);
 }
 
-/* ---- namespaces --------------------------------------------------------------------------------------------------------- */
+/* ---- namespaces ------------------------------------------------------------------------------------------------- */
 
-/* A copy of this process in namespaces of its own, which does nothing until it is told. */
+/* A forked process in new namespaces, which waits for a byte. */
 struct held {
     pid_t pid;
-    int go;    /* a byte tells it to go on */
-    int heard; /* what it says */
+    int go;    /* a byte here makes it continue */
+    int heard; /* its result is read here */
 };
 
 static void held_cleanup(struct held *h)
@@ -99,14 +99,14 @@ static void held_cleanup(struct held *h)
     close_fd_cleanup(&h->heard);
 }
 
-/* What the child says of its trial: which step failed, and with what. */
+/* Result of the trial: the failed step and its errno. */
 struct trial_word {
     int step, code;
 };
 enum { TRIAL_BECOME, TRIAL_MOUNTS, TRIAL_PROC, TRIAL_TMPFS, TRIAL_QUEUES, TRIAL_DONE };
 
-/* As root of the namespaces: what a runtime does for a container. Only system calls: the C library believes that the threads of
- * the program it was copied from are there, and would ask them to change their user, too. */
+/* Performs the steps of a container runtime as root of the namespaces. Uses raw system calls: the C library assumes
+ * that the threads of the parent exist and would change their user, too. */
 static struct trial_word trial(void)
 {
     static const struct {
@@ -148,12 +148,13 @@ static int held_start(unsigned long namespaces, struct held *ret)
         return -errno;
     CLEANUP(close_fd) int heard_end = heard[1];
     ret->heard = heard[0];
-    /* fork(2) with namespaces. Not the library's, as it has none; the child leaves the library alone. */
+    /* fork with namespaces, by raw clone: the C library has no such function, and the child does not use the
+     * library. */
     long pid = syscall(SYS_clone, namespaces | SIGCHLD, 0, 0, 0, 0);
     if (pid < 0)
         return -errno;
     if (pid == 0) {
-        close_fd_cleanup(&ret->go); /* or it would hold its own end open */
+        close_fd_cleanup(&ret->go); /* or the child would keep the write end of its own pipe open */
         held_wait(go_end, heard_end);
     }
     ret->pid = (pid_t)pid;
@@ -170,7 +171,7 @@ static int map_write(pid_t pid, const char *name, const struct id_map *map)
     (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
     CLEANUP(close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : write(fd, str_text(&text), text.len);
-    return n < 0 ? -errno : n == (ssize_t)text.len ? 0 : -EIO; /* all in one go, or it is no map */
+    return n < 0 ? -errno : n == (ssize_t)text.len ? 0 : -EIO; /* the kernel accepts a map only in a single write */
 }
 
 static int held_map(const struct held *h, const struct userns_maps *maps)
@@ -213,7 +214,7 @@ int userns_code(int rc)
     return -rc;
 }
 
-/* ---- is it possible? ------------------------------------------------------------------------------------------------------ */
+/* ---- availability ----------------------------------------------------------------------------------------------- */
 
 int userns_check(struct berth_err *err)
 {

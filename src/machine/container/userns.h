@@ -1,10 +1,10 @@
-/* userns.h - user namespaces of containers: who on the node the users in one are, and files as they are seen from there.
+/* userns.h - user namespaces of containers: id maps, and mounts with mapped ids.
  *
- * Root in there is the owner out here, users 1 and on are the owner's further numbers (user_range.h). Groups alike; other
- * groups of an account are in there from USERNS_GROUPS on, where no image has any.
+ * Root of a container is its owner on the node; users 1 and up are the owner's further numbers (user_range.h). The same
+ * holds for groups; other groups of an account are mapped from USERNS_GROUPS up, where images have none.
  *
- * A namespace here is a descriptor that nobody is in: it stands for its maps (mount_setattr). The runtime makes the container's
- * own from the same maps.
+ * A namespace is represented by a descriptor without any process in it, used for its maps (mount_setattr). The runtime
+ * creates the container's own namespace from the same maps.
  */
 #pragma once
 
@@ -30,22 +30,24 @@ struct userns_maps {
     struct id_map uids, gids;
 };
 
-/* Of an owner's containers. */
+/* Builds the maps for an owner's containers. */
 void userns_maps_of(const struct user *user, struct userns_maps *ret);
-/* Everybody is who they are, but for these two, who change places. */
+/* Builds an identity map in which these two ids are exchanged. */
 void id_map_swap(uint32_t a, uint32_t b, struct id_map *ret);
-/* Who that is on the node; false: nobody. */
+/* Maps an id of the container to the node's; false: unmapped. */
 bool id_map_out(const struct id_map *map, uint32_t inside, uint32_t *ret);
-/* The other way. */
+/* Maps an id of the node to the container's; false: unmapped. */
 bool id_map_in(const struct id_map *map, uint32_t outside, uint32_t *ret);
 
-/* A namespace with these maps: a descriptor, or -errno. Forks. */
+/* Creates a namespace with these maps; returns a descriptor, or -errno. Forks. */
 int userns_open(const struct userns_maps *maps);
-/* The file or folder at `path` below `dir` as a mount of its own that is nowhere yet (without what is mounted in it), where ids are those
- * of the namespace `ns`; -1: as they are. A descriptor, or -errno: -EINVAL where the file system cannot. */
+/* Returns the file or directory `path` below `dir` as a detached mount without submounts, with the ids of the namespace
+ * `ns`; ns -1: unchanged ids. Returns a descriptor, or -errno: -EINVAL if the file system does not support mapped
+ * ids. */
 int userns_tree(int dir, const char *path, int ns);
-/* What an error of these, or of a mount for them, means: EOPNOTSUPP where it is not possible here, else itself: it may be
- * possible the next time. */
+/* Classifies an error of these functions or of a related mount: EOPNOTSUPP if this node does not support the operation,
+ * else the same code, since a retry may succeed. */
 int userns_code(int rc);
-/* Whether the kernel lets a container have all that it needs in one; -errno with the reason. Forks, and mounts where nobody sees it. */
+/* Checks whether the kernel allows a container everything that it needs in a user namespace; -errno with the reason.
+ * Forks, and mounts in a private namespace. */
 int userns_check(struct berth_err *err);

@@ -1,4 +1,4 @@
-/* Maps of user namespaces, namespaces with them, and trees seen through them. */
+/* userns_test.c - id maps, user namespaces with them, and mounts with mapped ids. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -38,15 +38,15 @@ static void owners_have_maps(void **state)
     uint32_t id;
     userns_maps_of(&user, &maps);
     static const struct {
-        uint32_t inside, uid, gid; /* 0: nobody */
+        uint32_t inside, uid, gid; /* 0: unmapped */
     } rows[] = {
         {0,              61234,      61235     },
         {1,              0x70000001, 0x70000001},
         {33,             0x70000021, 0x70000021},
         {65535,          0x7000ffff, 0x7000ffff},
-        {65536,          0,          0         }, /* the owner's own group is there already */
+        {65536,          0,          0         }, /* not mapped again: the owner's own group */
         {65537,          0,          44        },
-        {65538,          0,          0         }, /* one of the numbers, and there already */
+        {65538,          0,          0         }, /* not mapped again: within the owner's range */
         {UINT32_MAX - 1, 0,          0         },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -56,7 +56,7 @@ static void owners_have_maps(void **state)
         assert_true(!rows[i].gid || id == rows[i].gid);
         assert_true(!rows[i].gid || (id_map_in(&maps.gids, rows[i].gid, &id) && id == rows[i].inside));
     }
-    assert_false(id_map_in(&maps.uids, 0, &id)); /* root is nobody in there */
+    assert_false(id_map_in(&maps.uids, 0, &id)); /* the node's root is unmapped */
     assert_false(id_map_in(&maps.gids, 0, &id));
 }
 
@@ -81,11 +81,11 @@ static void two_change_places(void **state)
             assert_int_equal(out, want);
         }
         uint32_t out;
-        assert_false(id_map_out(&map, UINT32_MAX, &out)); /* means none */
+        assert_false(id_map_out(&map, UINT32_MAX, &out)); /* means "unchanged" */
     }
 }
 
-/* Skips by name what this kernel, or whoever runs this, lacks. */
+/* Skips the test with the reason if the kernel or the user lacks support. */
 static void needs(void)
 {
     struct berth_err err;
@@ -124,13 +124,13 @@ static void trees_are_seen_through_them(void **state)
     assert_int_equal(st.st_gid, 61235);
     assert_int_equal(fstatat(tree, "web", &st, 0), 0);
     assert_int_equal(st.st_uid, 0x70000021);
-    CLEANUP(close_fd) int plain = userns_tree(tree, "web", -1); /* of one that has a map, it stays */
+    CLEANUP(close_fd) int plain = userns_tree(tree, "web", -1); /* a copy of a mapped mount keeps its map */
     assert_true(plain >= 0);
     assert_int_equal(fstat(plain, &st), 0);
     assert_int_equal(st.st_uid, 0x70000021);
 }
 
-/* What the kernel refuses is told, and no process stays. */
+/* Maps that the kernel rejects are errors, and no process is left. */
 static void maps_that_are_none(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void maps_that_are_none(void **state)
     assert_int_equal(errno, ECHILD);
 }
 
-/* As for an agent that is in a user namespace itself, where nobody else is: it has no numbers to give. */
+/* As for an agent inside a user namespace with a single uid, which has no further uids to map. */
 static void the_check_says_why_not(void **state)
 {
     (void)state;

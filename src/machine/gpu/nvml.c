@@ -1,4 +1,4 @@
-/* nvml.c - the library opened, everything looked at, how GPUs are linked. */
+/* nvml.c - loads NVIDIA's library, reads all GPUs, and finds how they are linked. */
 #include "machine/gpu/nvml.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 #include "machine/gpu/nvml_parts.h"
 
 #define AT(field) offsetof(struct nvml_calls, field)
-/* Newer names first: the structures above are theirs. */
+/* Newer versions of a function are preferred: the structures of nvml_parts.h are theirs. */
 static const struct {
     size_t at;
     bool needed;
@@ -79,9 +79,9 @@ const char *nvml_error(const struct nvml *n, int code)
     return text ? text : "unknown error";
 }
 
-/* ---- beginning ------------------------------------------------------------------------------------------------------ */
+/* ---- initialization --------------------------------------------------------------------------------------------- */
 
-/* False: there is no library, or one that cannot be used (`why`). */
+/* False: there is no library, or it cannot be used; then `why` has the reason. */
 static bool library_open(struct nvml *n)
 {
     if (n->library)
@@ -117,12 +117,12 @@ static bool begin(struct nvml *n)
                        : rc == NVML_DRIVER_NOT_LOADED ? "; load the driver (modprobe nvidia)"
                                                       : "";
     (void)snprintf(n->why, sizeof n->why, "the NVIDIA driver does not answer: %.60s%s", nvml_error(n, rc), help);
-    /* Loaded anew the next time: a driver may have come with a library of its own. */
+    /* Unloads the library, so that a newly installed one is used the next time. */
     end(n);
     return false;
 }
 
-/* ---- links ---------------------------------------------------------------------------------------------------------- */
+/* ---- links ------------------------------------------------------------------------------------------------------ */
 
 static enum nvml_link link_between(struct nvml *n, struct nvml_device *a, struct nvml_device *b)
 {
@@ -167,9 +167,9 @@ const char *nvml_link_name(enum nvml_link link)
     return names[link];
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------ */
+/* ---- all GPUs --------------------------------------------------------------------------------------------------- */
 
-/* Numbers of GPUs change when one is lost, their names do not. */
+/* Remembers a GPU by UUID, because indices change when a GPU is lost. */
 static void known_put(struct nvml *n, const char *uuid, struct nvml_device *handle)
 {
     size_t i = 0;
@@ -185,7 +185,8 @@ static void known_put(struct nvml *n, const char *uuid, struct nvml_device *hand
     n->known[i].handle = handle;
 }
 
-/* Why the last of them that does not answer does not; `trouble` where nobody knows which one that is. */
+/* Updates the known GPUs. Returns the last error of a GPU that does not answer; sets `trouble` if its UUID is
+ * unknown. */
 static int known_look(struct nvml *n, unsigned count, struct nvml_look *look)
 {
     char uuid[NVML_UUID_MAX];
@@ -211,7 +212,7 @@ static int known_look(struct nvml *n, unsigned count, struct nvml_look *look)
     return gone;
 }
 
-/* Nobody can be asked about them: they are there all the same, and not for use. */
+/* Adds all known GPUs as unhealthy, because the driver does not answer. */
 static void all_silent(struct nvml *n, struct nvml_look *look)
 {
     for (size_t i = 0; i < n->known_len; i++)

@@ -1,16 +1,18 @@
-/* nvml_fake.c - an NVML for tests: its world is a text file, read anew at every call, so that a test changes it live.
+/* nvml_fake.c - a fake NVML for tests: its state is a text file, read at every call, so that a test can change it at
+ * any time.
  *
- * A shared library of its own, never linked to anything. $BERTH_NVML_WORLD names the file; a line of it is one of
+ * A separate shared library, never linked. $BERTH_NVML_WORLD names the file, with lines of these forms:
  *
- *   driver VERSION
- *   fails CODE                        of the library as a whole: nvmlInit answers this
- *   hangs FOREVER                     nvmlInit and nvmlDeviceGetCount do not return while this line is there
- *   miscounts CODE                    nvmlDeviceGetCount answers this
- *   gpu uuid=U model=M_WITH_UNDERSCORES minor=N memory=MIB [used=MIB] [busy=PERCENT] [ecc=N] [remap=1] [mode=N] [mig=1]
- *       [nvlinks=N] [lost=CODE]       `lost`: every question about it is answered with this code; 1000: it is not even counted
- *   part of=U uuid=U model=M memory=MIB gi=N ci=N [used=MIB]
- *   process on=U pid=N memory=MIB [busy=PERCENT]      `on` a GPU or a part; memory=-1: not known
- *   link a=U b=U level=N | level=nvlink
+ *     driver VERSION
+ *     fails CODE                  nvmlInit returns this code
+ *     hangs FOREVER               nvmlInit and nvmlDeviceGetCount block while this line exists
+ *     miscounts CODE              nvmlDeviceGetCount returns this code
+ *     gpu uuid=U model=M_WITH_UNDERSCORES minor=N memory=MIB [used=MIB] [busy=PERCENT] [ecc=N] [remap=1] [mode=N]
+ *         [mig=1] [nvlinks=N] [lost=CODE]
+ *                                 `lost`: every query of this GPU returns the code; 1000: it is not counted either
+ *     part of=U uuid=U model=M memory=MIB gi=N ci=N [used=MIB]
+ *     process on=U pid=N memory=MIB [busy=PERCENT]      `on` a GPU or a MIG device; memory=-1: unknown
+ *     link a=U b=U level=N | level=nvlink
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,12 +24,12 @@
 #define API __attribute__((visibility("default")))
 enum { LINE_MAX_BYTES = 512, THINGS_MAX = 128, UNCOUNTED = 1000, MIB_BITS = 20, OTHER_ARGUMENT = 2 };
 
-/* A handle is a name that stays where it is. */
+/* A handle is a UUID at a fixed address. */
 struct nvml_device {
     char uuid[NVML_UUID_MAX];
 };
 
-/* Each line of a kind, one after the other. */
+/* Iterates over the lines of one kind. */
 struct lines {
     FILE *file;
     char text[LINE_MAX_BYTES];
@@ -89,7 +91,7 @@ static struct nvml_device *handle(const char *uuid)
     return &devices[i];
 }
 
-/* The line of a GPU or a part; 0, or the code by which it is lost. */
+/* Finds the line of a GPU or a MIG device; returns 0, or the code of a lost one. */
 static int find(const struct nvml_device *d, char ret[static LINE_MAX_BYTES])
 {
     static const char *const kinds[] = {"gpu", "part"};
@@ -131,7 +133,7 @@ static int number_give(const struct nvml_device *d, const char *key, long otherw
     return rc;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+/* ---- library ---------------------------------------------------------------------------------------------------- */
 
 static bool hangs(void)
 {
@@ -204,7 +206,7 @@ API int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct nvml_device **ret)
     return OTHER_ARGUMENT;
 }
 
-/* ---- a GPU ---------------------------------------------------------------------------------------------------------- */
+/* ---- one GPU ---------------------------------------------------------------------------------------------------- */
 
 API int nvmlDeviceGetUUID(struct nvml_device *d, char *text, unsigned size);
 API int nvmlDeviceGetUUID(struct nvml_device *d, char *text, unsigned size)
@@ -281,7 +283,7 @@ API int nvmlDeviceGetRemappedRows(struct nvml_device *d, unsigned *corrected, un
     return number_give(d, "remap", 0, failed);
 }
 
-/* ---- who uses it ---------------------------------------------------------------------------------------------------- */
+/* ---- processes -------------------------------------------------------------------------------------------------- */
 
 API int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *d, unsigned *len, struct nvml_process_info *ret);
 API int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *d, unsigned *len, struct nvml_process_info *ret)
@@ -323,7 +325,7 @@ API int nvmlDeviceGetProcessUtilization(struct nvml_device *d, struct nvml_sampl
     return rc == 0 && *len == 0 ? NVML_NOT_FOUND : rc;
 }
 
-/* ---- parts and links ------------------------------------------------------------------------------------------------ */
+/* ---- MIG devices and links -------------------------------------------------------------------------------------- */
 
 API int nvmlDeviceGetMigMode(struct nvml_device *d, unsigned *now, unsigned *later);
 API int nvmlDeviceGetMigMode(struct nvml_device *d, unsigned *now, unsigned *later)

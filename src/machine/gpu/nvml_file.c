@@ -1,4 +1,4 @@
-/* nvml_file.c - the files of /dev by which a GPU, or a part of one, is used. */
+/* nvml_file.c - device files in /dev of a GPU or a MIG device. */
 #include "machine/gpu/nvml_file.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void caps_see(void *ctx, const char *name)
         *number = major(st.st_rdev);
 }
 
-/* "511 nvidia-caps" of the list, or as the files have it. */
+/* Reads "511 nvidia-caps" in /proc/devices, else the major number of the device files. */
 unsigned nvml_caps_major(void)
 {
     static const char key[] = " nvidia-caps\n";
@@ -48,7 +48,7 @@ unsigned nvml_caps_major(void)
     return number;
 }
 
-/* "DeviceFileMinor: 12" is /dev/nvidia-caps/nvidia-cap12. */
+/* Adds the device file of a capability: "DeviceFileMinor: 12" is /dev/nvidia-caps/nvidia-cap12. */
 static void capability_add(struct nvml_files *to, const char *capability)
 {
     char path[64];

@@ -1,10 +1,11 @@
-/* nvml_file.h - which files of /dev it takes to use a GPU. */
+/* nvml_file.h - device files in /dev that are needed to use a GPU. */
 #pragma once
 
 #include <stddef.h>
 
 enum { NVML_FILES_MAX = 160 };
-/* Of /dev/nvidiaN: the kernel's list of devices has it so. The last two are of no GPU. */
+/* Device numbers of /dev/nvidiaN, fixed in the kernel's list of devices. The last two minor numbers belong to no
+ * GPU. */
 enum { NVML_MAJOR = 195, NVML_MINOR_MODESET = 254, NVML_MINOR_CONTROL = 255 };
 
 struct nvml_file {
@@ -16,8 +17,8 @@ struct nvml_files {
     size_t len;
 };
 
-/* Adds those of /dev/nvidiaGPU, of the part of it with these numbers (-1: all of it), and those that all of them need. What
- * is not there is left out, what is in the list already stays once. */
+/* Adds the files of /dev/nvidiaGPU, of its MIG device with these ids (-1: the whole GPU), and those that all GPUs need.
+ * Missing files and duplicates are skipped. */
 void nvml_files_add(struct nvml_files *to, int gpu, int instance, int compute);
-/* The major number of what is in /dev/nvidia-caps, by which parts of GPUs are used; 0: there are none. */
+/* Returns the major number of the files in /dev/nvidia-caps, which give access to MIG devices; 0: there are none. */
 unsigned nvml_caps_major(void);

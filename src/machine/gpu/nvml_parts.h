@@ -1,4 +1,4 @@
-/* nvml_parts.h - NVML as its documentation describes it: prototypes, structures and numbers that are used. For nvml*.c. */
+/* nvml_parts.h - the used prototypes, structures and constants of NVML, following its documentation. For nvml*.c. */
 #pragma once
 
 #include "machine/gpu/nvml.h"
@@ -12,12 +12,12 @@ enum {
     NVML_LOST = 15,
     NVML_RESET_REQUIRED = 16,
     NVML_MISMATCH = 18,
-    NVML_ABSENT = -1 /* ours: the library has no such function */
+    NVML_ABSENT = -1 /* not NVML's: the library lacks the function */
 };
 enum { NVML_ECC_UNCORRECTED = 1, NVML_ECC_VOLATILE = 0, NVML_P2P_NVLINK = 2, NVML_NVLINKS_MAX = 18 };
 #define NVML_NOT_AVAILABLE UINT64_MAX
 
-struct nvml_device; /* NVML's */
+struct nvml_device; /* NVML's opaque handle */
 
 struct nvml_memory {
     unsigned long long total, free, used;
@@ -41,7 +41,7 @@ struct nvml_sample {
     unsigned sm, memory, encoder, decoder; /* percent */
 };
 
-/* What is called; a NULL is a function that this library does not have. */
+/* NVML's functions; NULL: the library lacks it. */
 struct nvml_calls {
     int (*init)(void);
     int (*shutdown)(void);
@@ -73,30 +73,30 @@ struct nvml_calls {
     int (*ancestor)(struct nvml_device *a, struct nvml_device *b, unsigned *ret);
 };
 
-/* The function's answer, or NVML_ABSENT. */
+/* Calls a function of NVML; NVML_ABSENT if the library lacks it. */
 #define NVML_ASK(n, call, ...) ((n)->calls.call ? (n)->calls.call(__VA_ARGS__) : NVML_ABSENT)
 
-/* What is remembered of a GPU, for when it does not answer any more. */
+/* Last known state of a GPU, used when it stops answering. */
 struct nvml_known {
-    struct nvml_gpu gpu; /* its lists are empty */
+    struct nvml_gpu gpu; /* without its list of processes */
     unsigned long long sampled_us;
-    struct nvml_device *handle; /* at this look; NULL: it does not answer */
+    struct nvml_device *handle; /* current handle; NULL: the GPU does not answer */
 };
 
 struct nvml {
     char *path;
     void *library;
     struct nvml_calls calls;
-    bool begun;                             /* init has succeeded */
-    char why[NVML_TROUBLE_MAX];             /* why not */
-    struct nvml_known known[NVML_GPUS_MAX]; /* every GPU that was ever seen, in the order in which they were */
+    bool begun;                             /* nvmlInit has succeeded */
+    char why[NVML_TROUBLE_MAX];             /* why the library cannot be used */
+    struct nvml_known known[NVML_GPUS_MAX]; /* every GPU ever seen, in order of discovery */
     size_t known_len;
 };
 
-/* nvml_read.c: adds a GPU, and its parts, to the look. `handles` gets the handle of each that was added, NULL for one that
- * does not answer; why it does not is `gone`. */
+/* nvml_read.c: adds a GPU and its MIG devices to `look`. `handles` gets the handle of each added device, NULL for one
+ * that does not answer, whose error is `gone`. */
 void nvml_read(struct nvml *n, struct nvml_known *k, int gone, struct nvml_look *look, struct nvml_device **handles);
-/* Adds a GPU as it was, with the trouble of the driver as a whole. */
+/* Adds a GPU in its last known state, with the driver's problem. */
 void nvml_read_silent(const struct nvml_known *k, struct nvml_look *look);
-/* What a code means, in NVML's words. */
+/* Returns NVML's text of an error code. */
 const char *nvml_error(const struct nvml *n, int code);

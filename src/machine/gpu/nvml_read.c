@@ -1,4 +1,4 @@
-/* nvml_read.c - one GPU: what it is, how it is, who uses it, its parts. */
+/* nvml_read.c - reads one GPU: properties, health, processes, MIG devices. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static bool is_gone(int rc)
     return rc == NVML_LOST || rc == NVML_RESET_REQUIRED;
 }
 
-/* Says what is wrong with it; the first word counts. */
+/* Marks the GPU as unhealthy; the first reason is kept. */
 static void ail(struct nvml_gpu *g, const char *what, const char *text)
 {
     if (g->healthy)
@@ -20,7 +20,7 @@ static void ail(struct nvml_gpu *g, const char *what, const char *text)
     g->healthy = false;
 }
 
-/* Of a question that every GPU answers: one that does not any more is gone. */
+/* Checks the result of a query that every working GPU answers: an error may mean that the GPU is lost. */
 static bool answered(struct nvml *n, struct nvml_gpu *g, int rc)
 {
     if (is_gone(rc))
@@ -28,7 +28,7 @@ static bool answered(struct nvml *n, struct nvml_gpu *g, int rc)
     return rc == NVML_SUCCESS;
 }
 
-/* ---- how it is ------------------------------------------------------------------------------------------------------ */
+/* ---- health ----------------------------------------------------------------------------------------------------- */
 
 static void memory_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *g)
 {
@@ -58,7 +58,7 @@ static void health_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *
         ail(g, "its compute mode lets nobody use it (nvidia-smi -c 0)", "");
 }
 
-/* ---- who uses it ---------------------------------------------------------------------------------------------------- */
+/* ---- processes -------------------------------------------------------------------------------------------------- */
 
 static struct nvml_process *process_of(struct nvml_gpu *g, unsigned pid)
 {
@@ -74,7 +74,7 @@ static struct nvml_process *process_of(struct nvml_gpu *g, unsigned pid)
     return p;
 }
 
-/* A process may be in several lists, with the same memory in each. */
+/* A process may be in several lists, with the same memory in each: the maximum counts. */
 static void processes_add(struct nvml_gpu *g, const struct nvml_process_info *list, unsigned len)
 {
     for (unsigned i = 0; i < len; i++) {
@@ -84,7 +84,8 @@ static void processes_add(struct nvml_gpu *g, const struct nvml_process_info *li
     }
 }
 
-/* Of a GPU that is split the parts are asked; there, as everywhere, the list of a part holds its own processes only. */
+/* For a GPU in MIG mode its MIG devices are queried instead; the list of a MIG device contains only its own
+ * processes. */
 static void processes_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *g)
 {
     struct nvml_process_info list[NVML_PROCESSES_MAX];
@@ -99,7 +100,7 @@ static void processes_read(struct nvml *n, struct nvml_device *d, struct nvml_gp
         processes_add(g, list, len);
 }
 
-/* The mean of what was sampled since the last look; who is not in the samples was not busy. */
+/* Averages the samples since the last call; a process without samples was idle. */
 static void samples_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *g, unsigned long long *since_us)
 {
     struct nvml_sample *list = mem_zarray(SAMPLES_MAX, sizeof *list);
@@ -119,7 +120,7 @@ static void samples_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu 
     mem_free(list);
 }
 
-/* ---- parts ---------------------------------------------------------------------------------------------------------- */
+/* ---- MIG devices ------------------------------------------------------------------------------------------------ */
 
 static void part_read(struct nvml *n, struct nvml_device *d, const struct nvml_gpu *of, struct nvml_gpu *g)
 {
@@ -131,7 +132,7 @@ static void part_read(struct nvml *n, struct nvml_device *d, const struct nvml_g
     g->minor = of->minor;
     g->instance = NVML_ASK(n, mig_instance, d, &number) == NVML_SUCCESS ? (int)number : -1;
     g->compute = NVML_ASK(n, mig_compute, d, &number) == NVML_SUCCESS ? (int)number : -1;
-    g->milli = -1; /* the driver does not tell it of parts */
+    g->milli = -1; /* the driver does not report it for MIG devices */
     g->ecc_errors = g->mode = -1;
     g->memory_bytes = g->used_bytes = -1;
     g->healthy = true;
@@ -152,13 +153,13 @@ static void parts_read(struct nvml *n, struct nvml_device *d, size_t of, struct 
         struct nvml_gpu *g = &look->gpus[look->gpus_len];
         if (NVML_ASK(n, mig, d, i, &part) != NVML_SUCCESS ||
             n->calls.uuid(part, g->uuid, sizeof g->uuid) != NVML_SUCCESS)
-            continue; /* places may be empty */
+            continue; /* indices may be unused */
         part_read(n, part, &look->gpus[of], g);
         handles[look->gpus_len++] = part;
     }
 }
 
-/* ---- one of them ---------------------------------------------------------------------------------------------------- */
+/* ---- one GPU ---------------------------------------------------------------------------------------------------- */
 
 static void what_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *g)
 {
@@ -174,7 +175,7 @@ static void what_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *g)
         g->nvlinks += NVML_ASK(n, nvlink, d, i, &number) == NVML_SUCCESS && number;
 }
 
-/* It was there, and does not answer: as it was, but for what changes. */
+/* Adds a GPU that does not answer any more, in its last known state without usage values. */
 static void lost_add(const struct nvml_gpu *known, const char *what, const char *text, struct nvml_look *look)
 {
     struct nvml_gpu *g = &look->gpus[look->gpus_len++];

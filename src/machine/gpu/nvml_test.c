@@ -1,4 +1,4 @@
-/* nvml_test.c - the fake library's worlds, as they are read: models, parts, links, processes, and what goes wrong. */
+/* nvml_test.c - reading GPUs from the fake library: models, MIG devices, links, processes, and failures. */
 #include "machine/gpu/nvml.h"
 
 #include <setjmp.h>
@@ -108,7 +108,7 @@ static void parts_have_names_of_their_own(void **state)
     assert_string_equal(look.gpus[3].uuid, "GPU-t");
 }
 
-/* The second world follows the first; what is wrong with GPU-b then. */
+/* The second state follows the first; `want` is the problem of GPU-b then. */
 static void what_is_broken_is_told_and_the_rest_is_read(void **state)
 {
     static const struct {
@@ -173,7 +173,7 @@ static void a_driver_that_fails_is_asked_again(void **state)
     assert_string_equal(look.trouble, "");
 }
 
-/* Those that were seen stay, and are not well. */
+/* Known GPUs stay in the list and are unhealthy. */
 static void gpus_of_a_silent_driver_stay(void **state)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* probe_gpu.c - GPUs as a node's document, its reports and people are told of them. */
+/* probe_gpu.c - converts GPU data for a node's document, its reports and its conditions. */
 #include "machine/gpu/probe_gpu.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "machine/probe/probe_parts.h"
 
 #define MIB (INT64_C(1) << 20)
-enum { BUSY_STEP = 50 }; /* thousandths: noise makes no news */
+enum { BUSY_STEP = 50 }; /* thousandths; rounding hides noise */
 
 static void condition_add(json_t *to, const char *who, const char *text)
 {
@@ -29,7 +29,7 @@ static void number_set(json_t *to, const char *key, int64_t number)
         (void)json_object_set_new(to, key, json_integer(number));
 }
 
-/* How near the others are, by their names. */
+/* Maps the UUIDs of other GPUs to the kind of connection. */
 static json_t *links_make(const struct nvml_look *look, size_t of)
 {
     json_t *links = json_object();
@@ -42,7 +42,7 @@ static json_t *gpu_make(const struct nvml_look *look, size_t i)
 {
     const struct nvml_gpu *g = &look->gpus[i];
     json_t *gpu = json_pack("{s:s, s:s}", "uuid", g->uuid, "model", g->model);
-    if (g->memory_bytes > 0) /* whole mebibytes: that is how they are sold */
+    if (g->memory_bytes > 0) /* rounded down to whole MiB, as vendors state sizes */
         (void)json_object_set_new(gpu, "memory", probe_amount("memory", g->memory_bytes / MIB * MIB));
     number_set(gpu, "minor", g->minor);
     text_set(gpu, "bus", g->bus);
@@ -83,7 +83,7 @@ void probe_gpus_use(const struct nvml_look *look, json_t *self)
         if (*g->trouble && !*g->parent && strcmp(g->trouble, look->trouble) != 0)
             condition_add(self, g->uuid, g->trouble);
         if (*g->parent)
-            continue; /* counted with the whole */
+            continue; /* counted with its GPU */
         any = true;
         bytes += g->used_bytes > 0 ? g->used_bytes : 0;
         milli += g->milli > 0 ? g->milli : 0;

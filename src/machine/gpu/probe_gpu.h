@@ -1,14 +1,15 @@
-/* probe_gpu.h - GPUs (nvml.h) in the forms that a node's document and its reports have. */
+/* probe_gpu.h - GPU data (nvml.h) in the formats of a node's document and its reports. */
 #pragma once
 
 #include <jansson.h>
 
 #include "machine/gpu/nvml.h"
 
-/* {"gpus": [{"uuid", "model", "memory", "minor", "bus", "nvlinks", "links": {uuid: how near}, "parent", "unhealthy"}],
- * "gpu_driver"}, to be added to what probe_machine gave; {} on a machine without the library. Of a GPU that is split its
- * parts are listed, not itself. `unhealthy` says what is wrong. A new reference; the same GPUs give the same bytes. */
+/* Returns {"gpus": [{"uuid", "model", "memory", "minor", "bus", "nvlinks", "links": {uuid: connection}, "parent",
+ * "unhealthy"}], "gpu_driver"}, to be merged into the result of probe_machine; {} on a machine without the library. For
+ * a GPU in MIG mode its MIG devices are listed instead. `unhealthy` is the problem. A new reference; equal GPUs give
+ * equal bytes. */
 json_t *probe_gpus(const struct nvml_look *look);
-/* Adds `gpu-memory` (bytes) and `gpu-milli` (thousandths of a GPU that are busy) of all of them to the "usage" and a
- * condition `GpuFailed` for each trouble to the "conditions" of what probe_use_look gave. */
+/* Adds the totals `gpu-memory` (bytes) and `gpu-milli` (busy thousandths of a GPU) to the "usage", and a condition
+ * `GpuFailed` for each problem to the "conditions", of the result of probe_use_look. */
 void probe_gpus_use(const struct nvml_look *look, json_t *self);

@@ -1,7 +1,7 @@
-/* health.c - asks, waits, counts.
+/* health.c - runs health checks and counts their results.
  *
- * A question is open from ask() to answer(); the timer serves both: it ends an open one, or asks the next. A verdict's
- * callback may free the health, so it is the last thing that happens.
+ * A check is open from its start to answer(). The timer has two uses: it ends an open check at its timeout, or starts
+ * the next one. The verdict callback may free the object, so it is called last.
  */
 #include "machine/health/health.h"
 
@@ -25,22 +25,22 @@ enum verdict { VERDICT_NONE, VERDICT_READY, VERDICT_NOT };
 struct health {
     struct loop *loop;
     struct loop_source *timer, *source; /* source: of the socket */
-    struct health_config config;        /* without the check */
+    struct health_config config;        /* `check` is NULL */
     struct health_plan plan;
     enum verdict verdict;
-    int64_t failed; /* in a row */
+    int64_t failed; /* consecutive failures */
     int64_t asked_ns;
     bool open;
-    /* of the open question */
+    /* fields of the open check */
     int fd;
     void *run;
     bool connected;
-    struct str out; /* what is still to be sent */
+    struct str out; /* request */
     size_t sent, heard_len;
     char heard[STATUS_LINE_MAX];
 };
 
-/* ---- answers ------------------------------------------------------------------------------------------------------ */
+/* ---- results ---------------------------------------------------------------------------------------------------- */
 
 static void question_close(struct health *h)
 {
@@ -53,7 +53,7 @@ static void question_close(struct health *h)
     h->open = false;
 }
 
-/* `wrong`: what is; NULL: it is well. */
+/* Ends the check. `wrong`: the failure; NULL: success. */
 static void answer(struct health *h, const char *wrong)
 {
     question_close(h);
@@ -77,7 +77,7 @@ __attribute__((format(printf, 2, 3))) static void answer_wrong(struct health *h,
     answer(h, text);
 }
 
-/* ---- a program ---------------------------------------------------------------------------------------------------- */
+/* ---- exec check ------------------------------------------------------------------------------------------------- */
 
 static void exec_done(void *arg, int exit)
 {
@@ -98,14 +98,14 @@ static void exec_ask(struct health *h)
         answer_wrong(h, "%s could not be run", h->plan.argv[0]);
 }
 
-/* ---- a connection ------------------------------------------------------------------------------------------------- */
+/* ---- http and tcp checks ---------------------------------------------------------------------------------------- */
 
 static const char *word_of(const struct health *h)
 {
     return h->plan.kind == HEALTH_HTTP ? "http" : "tcp";
 }
 
-/* Sends what is left; false: the question has been answered. */
+/* Sends the rest of the request; false: the check has failed and ended. */
 static bool request_send(struct health *h)
 {
     while (h->sent < h->out.len) {
@@ -122,7 +122,7 @@ static bool request_send(struct health *h)
     return true;
 }
 
-/* "HTTP/1.1 200 OK"; -1: not that. */
+/* Parses a status line such as "HTTP/1.1 200 OK"; -1: invalid. */
 static int status_of(const char *line)
 {
     if (strncmp(line, "HTTP/1.", 7) != 0 || !line[7] || line[8] != ' ')
@@ -152,7 +152,8 @@ static void answer_hear(struct health *h)
         return;
     if (end)
         *end = '\0';
-    int status = end || n > 0 ? status_of(h->heard) : -1; /* a long line has its status in its beginning */
+    /* the status is at the start of a line that is too long for the buffer */
+    int status = end || n > 0 ? status_of(h->heard) : -1;
     if (status < 0)
         answer_wrong(h, n == 0 && h->heard_len == 0 ? "http: the connection ended without an answer"
                                                     : "http: the answer is not HTTP");
@@ -212,7 +213,7 @@ static void connection_ask(struct health *h)
         answer_wrong(h, "%s: %s", word_of(h), strerror(-rc));
 }
 
-/* ---- time --------------------------------------------------------------------------------------------------------- */
+/* ---- timer ------------------------------------------------------------------------------------------------------ */
 
 static void timer_due(void *ctx)
 {

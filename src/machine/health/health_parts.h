@@ -1,4 +1,4 @@
-/* health_parts.h - what a health check asks, and how often; for health*.c. */
+/* health_parts.h - a parsed health check; for health*.c. */
 #pragma once
 
 #include <jansson.h>
@@ -15,11 +15,11 @@ enum health_kind { HEALTH_EXEC, HEALTH_HTTP, HEALTH_TCP };
 
 struct health_plan {
     enum health_kind kind;
-    char **argv;           /* of exec; ends with NULL */
-    char *endpoint, *path; /* of http and tcp; of http */
+    char **argv;           /* exec: NULL-terminated */
+    char *endpoint, *path; /* endpoint: http and tcp; path: http */
     int64_t every_ns, timeout_ns, delay_ns, failures;
 };
 
-/* -EINVAL: names the key. */
+/* -EINVAL with the name of the key. */
 int health_plan_read(const json_t *check, struct health_plan *ret, struct berth_err *err);
 void health_plan_done(struct health_plan *p);

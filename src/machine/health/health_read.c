@@ -1,4 +1,4 @@
-/* health_read.c - from a check of node_config to what is asked, and how often. */
+/* health_read.c - parses a health check of node_config. */
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static int endpoint_read(const json_t *value, struct health_plan *p, struct bert
     return 0;
 }
 
-/* The path goes into a request line as it is, so nothing in it may end that line. */
+/* The path is copied into the request line, so it must not contain spaces or line ends. */
 static int http_read(const json_t *value, struct health_plan *p, struct berth_err *err)
 {
     const json_t *given = json_object_get(value, "path");
@@ -117,7 +117,7 @@ static int plan_read(const json_t *check, struct health_plan *p, struct berth_er
     if (rc == 0 && p->timeout_ns >= p->every_ns) {
         if (json_object_get(check, "timeout_ns"))
             return err_set(err, EINVAL, "timeout_ns: must be less than every_ns, so that only one question is open");
-        p->timeout_ns = p->every_ns / 2; /* the usual one is too long for such haste */
+        p->timeout_ns = p->every_ns / 2; /* the default timeout is not below this short interval */
     }
     return rc;
 }

@@ -1,4 +1,6 @@
-/* Real sockets on the real loop. Nothing here asserts how long anything took: the loop runs until a verdict has come. */
+/* health_test.c - health checks with real sockets on the real loop. Asserts no durations: the loop runs until a verdict
+ * arrives.
+ */
 #include "machine/health/health.h"
 
 #include <arpa/inet.h>
@@ -24,17 +26,17 @@ struct scene {
     struct health *health;
     struct loop_source *door, *visitor;
     int listen_fd, visitor_fd;
-    int port_fd; /* is bound to the port, so that nobody else gets it while the door is closed */
+    int port_fd; /* bound to the port, to reserve it while no socket listens */
     uint16_t port;
-    const char *answer; /* to each connection; NULL: none, and it stays open; "": it is closed */
+    const char *answer; /* sent to each connection; NULL: none, and it stays open; "": it is closed */
     char request[512];
     int kept[64];
     size_t kept_len;
-    /* what was heard */
+    /* results */
     unsigned verdicts, asked;
     bool ready, free_in_verdict;
     char text[256];
-    /* of programs */
+    /* of exec checks */
     int exit;
     bool refuse, hang;
     unsigned cancelled;
@@ -57,9 +59,9 @@ static void scene_cleanup(struct scene *s)
     loop_free(s->loop);
 }
 
-/* ---- the instance's side ------------------------------------------------------------------------------------------ */
+/* ---- the instance ----------------------------------------------------------------------------------------------- */
 
-/* The request has come: it is small, and comes in one piece. */
+/* The request arrives in one piece, because it is small. */
 static void visitor_ready(void *ctx, uint32_t events)
 {
     struct scene *s = ctx;
@@ -82,7 +84,7 @@ static void door_ready(void *ctx, uint32_t events)
         assert_true(s->kept_len < ROWS(s->kept));
         s->kept[s->kept_len++] = fd;
     } else if (*s->answer) {
-        assert_null(s->visitor); /* one question at a time */
+        assert_null(s->visitor); /* one check at a time */
         s->visitor_fd = fd;
         assert_int_equal(loop_watch_fd(s->loop, fd, EPOLLIN, visitor_ready, s, &s->visitor, NULL), 0);
     } else {
@@ -121,7 +123,7 @@ static void door_close(struct scene *s)
     s->listen_fd = -1;
 }
 
-/* ---- the agent's side --------------------------------------------------------------------------------------------- */
+/* ---- the agent -------------------------------------------------------------------------------------------------- */
 
 static uint16_t port_of(void *ctx, const char *endpoint)
 {
@@ -216,7 +218,7 @@ static void until_asked(struct scene *s, unsigned more)
 #define TCP "{'tcp': {'endpoint': 'web'}, " FAST "}"
 #define EXEC "{'exec': ['/bin/check', '--deep'], " FAST "}"
 
-/* ---- tests -------------------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------------------------ */
 
 static void answers_are_judged(void **state)
 {
@@ -289,7 +291,7 @@ static void failures_in_a_row_and_one_success(void **state)
     s.exit = 0;
     until_verdicts(&s, 3);
     assert_true(s.ready);
-    /* two bad ones are not three */
+    /* two failures are not three */
     for (int i = 0; i < 3; i++) {
         s.exit = 1;
         until_asked(&s, 2);
@@ -303,7 +305,7 @@ static void failures_in_a_row_and_one_success(void **state)
     assert_int_equal(s.verdicts, 3);
 }
 
-/* Before the first verdict too: not ready is said only after as many failures. */
+/* The first verdict "not ready" takes the same number of failures. */
 static void the_first_verdict_takes_as_many_failures(void **state)
 {
     (void)state;
@@ -366,7 +368,7 @@ static void it_may_be_freed_at_any_time(void **state)
         assert_null(s.health);
         assert_int_equal(loop_once(s.loop, MS, NULL), 0);
     }
-    CLEANUP(scene) struct scene open; /* with a question open */
+    CLEANUP(scene) struct scene open; /* with an open check */
     scene_init(&open)->hang = true;
     assert_int_equal(begin(&open, EXEC, NULL), 0);
     until_asked(&open, 1);

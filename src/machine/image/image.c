@@ -1,4 +1,4 @@
-/* image.c - images of containers: found, or brought here and unpacked, once. */
+/* image.c - finds images of containers, or pulls and unpacks them, once each. */
 #include "machine/image/image.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ const char *oci_runtime_find(void)
     return crun ? crun : first_program(runcs);
 }
 
-/* ---- what is here ----------------------------------------------------------------------------------------------------- */
+/* ---- local images ----------------------------------------------------------------------------------------------- */
 
 int images_open(const struct place *p, const char *folder)
 {
@@ -66,7 +66,8 @@ int images_open(const struct place *p, const char *folder)
     if (!folder)
         return take_fd(&fd);
     CLEANUP(close_fd) int in = tree_folder(fd, folder, 0700);
-    if (in >= 0 && fchmod(in, 0700) < 0) /* others pass through the one above; whoever made this one */
+    /* the parent is searchable by others; this directory must not be, whoever created it */
+    if (in >= 0 && fchmod(in, 0700) < 0)
         return -errno;
     return take_fd(&in);
 }
@@ -86,7 +87,7 @@ int unpacked_open(const struct place *p, const char *digest)
 
 void unpacked_touch(int unpacked)
 {
-    (void)utimensat(unpacked, "used", NULL, 0); /* without it the image only seems older */
+    (void)utimensat(unpacked, "used", NULL, 0); /* if this fails, the image only seems older */
 }
 
 static const char *ref_name(const struct image_name *name, char buf[static IMAGE_NAME_MAX])
@@ -94,7 +95,7 @@ static const char *ref_name(const struct image_name *name, char buf[static IMAGE
     (void)snprintf(buf, IMAGE_NAME_MAX, "%s", name->name);
     for (char *at = buf; *at; at++)
         if (*at == '/')
-            *at = '+'; /* which no name has */
+            *at = '+'; /* '+' is invalid in image names */
     return buf;
 }
 
@@ -126,9 +127,9 @@ int ref_write(const struct place *p, const struct image_name *name, const char *
     return refs < 0 ? refs : tree_write(refs, ref_name(name, file), digest, strlen(digest), geteuid(), getegid(), 0600);
 }
 
-/* ---- one at a time for each image -------------------------------------------------------------------------------------- */
+/* ---- one pull at a time for each image -------------------------------------------------------------------------- */
 
-/* One file whose bytes are the locks: that of a name is at its hash. Held until the descriptor is closed. */
+/* Locks the byte of the file STATE/images/lock at the hash of the name. Held until the descriptor is closed. */
 static int name_lock(const struct place *p, const char *name)
 {
     CLEANUP(close_fd) int images = images_open(p, NULL);
@@ -149,7 +150,7 @@ static int name_lock(const struct place *p, const char *name)
     return take_fd(&fd);
 }
 
-/* A folder for what is under way, removed whatever happens. */
+/* A temporary directory, removed in any case. */
 struct scratch {
     int images, fd;
     char name[64];
@@ -159,7 +160,7 @@ static void scratch_cleanup(struct scratch *s)
 {
     close_fd_cleanup(&s->fd);
     if (s->images >= 0 && *s->name)
-        (void)tree_remove(s->images, s->name); /* what stays is removed by images_trim */
+        (void)tree_remove(s->images, s->name); /* images_trim removes what is left */
     close_fd_cleanup(&s->images);
 }
 
@@ -182,7 +183,7 @@ static int scratch_make(const struct place *p, struct scratch *s)
     return -EEXIST;
 }
 
-/* From here on it can be found. Another one of the same digest that came first is as good. */
+/* Publishes the unpacked image by rename. An image of the same digest that was published first is kept instead. */
 static int unpacked_publish(const struct place *p, const struct scratch *s, const char *digest)
 {
     char name[IMAGE_DIGEST_MAX];
@@ -204,7 +205,7 @@ static int unpack(struct place *p, struct scratch *s, int layout, const char *pa
     return rc < 0 ? err_set(err, -rc, "cannot keep image %s: %s", name, strerror(-rc)) : 0;
 }
 
-/* ---- bringing it here --------------------------------------------------------------------------------------------------- */
+/* ---- pulling ---------------------------------------------------------------------------------------------------- */
 
 static int named_bring(struct place *p, const struct image_name *n, struct berth_err *err)
 {
@@ -229,7 +230,7 @@ static int named_bring(struct place *p, const struct image_name *n, struct berth
         CLEANUP(close_fd) int layout = tree_open(s.fd, "pull", O_RDONLY | O_DIRECTORY, 0);
         if (layout < 0)
             return err_set(err, -layout, "cannot pull image %s: %s", n->name, strerror(-layout));
-        /* Links are followed from layout/blobs/sha256. */
+        /* Links are relative to layout/blobs/sha256. */
         rc = unpack(p, &s, layout, "../../../pull", manifest, digest, n->name, err);
         if (rc < 0)
             return rc;
@@ -240,7 +241,7 @@ static int named_bring(struct place *p, const struct image_name *n, struct berth
     return rc < 0 ? err_set(err, -rc, "cannot keep image %s: %s", n->name, strerror(-rc)) : 0;
 }
 
-/* Not the coarse clock: files may carry finer times than that, which would then lie in its future. */
+/* Not the coarse clock: times of files may be finer, and would then lie in its future. */
 static int64_t clock_ns(void)
 {
     struct timespec t;
@@ -257,7 +258,7 @@ static int named_ensure(struct place *p, const struct image_name *n, struct bert
     CLEANUP(close_fd) int lock = name_lock(p, n->name);
     if (lock < 0)
         return err_set(err, -lock, "cannot pull image %s: no lock: %s", n->name, strerror(-lock));
-    /* Somebody may have pulled it while this one waited; then that was this one's pull too. */
+    /* Another thread may have pulled it while this one waited for the lock; that counts for both. */
     if (ref_read(p, n, digest, &at_ns) == 0 && (!n->pull_always || at_ns > asked_ns))
         return 0;
     return named_bring(p, n, err);
@@ -275,8 +276,8 @@ static int layout_open(const struct image_name *n, int *ret, char ret_manifest[s
     return rc;
 }
 
-/* An image that is kept under this key, one maker at a time: 1 where it is here, 0 where it is to be made in the scratch folder while the
- * lock is held. `verb` and `scheme` are for the error. */
+/* Locks the image of this key: returns 1 if it exists, 0 if the caller must create it in the scratch directory while it
+ * holds the lock. `verb` and `scheme` are for errors. */
 static int keep_begin(const struct place *p, const char *key, const char *verb, const char *scheme,
                       const struct image_name *n, int *ret_lock, struct scratch *s, struct berth_err *err)
 {
@@ -310,7 +311,8 @@ static int layout_ensure(struct place *p, const struct image_name *n, struct ber
     return unpack(p, &s, layout, n->path, manifest, manifest, n->path, err);
 }
 
-/* What a disk is kept under. Not its own digest: who chooses its bytes could choose a manifest's, and would stand for an image. */
+/* Returns the key of a virtual disk. Not the digest of the disk itself: its content could be chosen to have the digest
+ * of a manifest, and would then pass as that image. */
 static int url_key(const struct image_name *n, char ret[static IMAGE_DIGEST_MAX], struct berth_err *err)
 {
     char text[IMAGE_DIGEST_MAX + 8], sum[SHA256_TEXT_MAX];
@@ -338,7 +340,7 @@ static int url_ensure(struct place *p, const struct image_name *n, struct berth_
     return rc < 0 ? err_set(err, -rc, "cannot keep image %.180s: %s", n->path, strerror(-rc)) : 0;
 }
 
-/* A copy of a folder that holds the copy would have no end. */
+/* Rejects a directory that contains the agent's state: a copy of it would contain itself. */
 static int folder_open(const struct place *p, const struct image_name *n, int *ret, struct berth_err *err)
 {
     char path[PATH_MAX];
@@ -367,10 +369,10 @@ int image_ensure(struct place *p, const json_t *config, struct berth_err *err)
     case IMAGE_URL: return url_ensure(p, &n, err);
     case IMAGE_NONE: break;
     }
-    return 0; /* a virtual machine with nothing but a kernel */
+    return 0; /* a virtual machine that boots only a kernel */
 }
 
-/* ---- opening it ---------------------------------------------------------------------------------------------------------- */
+/* ---- opening ---------------------------------------------------------------------------------------------------- */
 
 static int digest_find(struct place *p, const struct image_name *n, char ret[static IMAGE_DIGEST_MAX],
                        struct berth_err *err)
@@ -410,7 +412,7 @@ int image_open(struct place *p, const json_t *config, int *ret_root, json_t **re
     CLEANUP(close_fd) int root = tree_open(unpacked, "rootfs", O_RDONLY | O_DIRECTORY, 0);
     CLEANUP(mem) char *text = NULL;
     rc = root < 0 ? root : flock(root, LOCK_SH) < 0 ? -errno : 0;
-    /* It may have been removed before it was locked; then it has its name no more. */
+    /* If it was removed before it was locked, its name is gone. */
     CLEANUP(close_fd) int again = rc < 0 ? -1 : unpacked_open(p, digest);
     rc = rc < 0 ? rc : again < 0 ? again : tree_read(unpacked, "config.json", CONFIG_MAX, &text, NULL);
     if (rc < 0)

@@ -1,4 +1,6 @@
-/* image_bomb_test.c - images that are small to fetch and take a disk to unpack, and those that bring set-user-id files and devices. */
+/* image_bomb_test.c - images that are small to fetch but fill a disk when unpacked, and images with set-user-id files
+ * and devices.
+ */
 #include "machine/image/image_kit_test.h"
 
 #include <sched.h>
@@ -20,13 +22,13 @@ static int ensure(struct image_kit *k, const char *layout)
 
 /* ---- bombs ---- */
 
-/* GNU's sparse file: a header that says so many bytes, of which none follow. */
+/* A GNU sparse file: its header declares this many bytes, but no data follows. */
 static void tar_add_sparse(struct str *tar, const char *name, uint64_t bytes)
 {
     struct str entry = {0};
     tar_add(&entry, &(struct entry){.type = 'S', .name = name, .mode = 0644});
     memcpy(entry.at + 257, "ustar  ", 8);
-    (void)snprintf(entry.at + 386, 12, "%011" PRIo64, bytes); /* the only piece: at the end, empty */
+    (void)snprintf(entry.at + 386, 12, "%011" PRIo64, bytes); /* a single piece at the end, of length 0 */
     (void)snprintf(entry.at + 398, 12, "%011o", 0);
     (void)snprintf(entry.at + 483, 12, "%011" PRIo64, bytes);
     memset(entry.at + 148, ' ', 8);
@@ -107,7 +109,8 @@ static uint64_t bytes_used(const char *path)
     return (uint64_t)(v.f_blocks - v.f_bfree) * v.f_frsize;
 }
 
-/* Each is refused with the limits, and nothing of it stays. On a disk of its own: the test would fill no other. */
+/* Each image is rejected with the limits, and nothing is left. Uses its own file system, so that the test fills no
+ * other. */
 static void bombs_are_refused(void **state)
 {
     struct image_kit *k = *state;
@@ -141,13 +144,13 @@ static void bombs_are_refused(void **state)
         print_message("%s: %zu KiB of layers: %s\n", rows[i].label, layer.len >> 10, rc < 0 ? k->err.text : "unpacked");
         if (rc >= 0 || !strstr(k->err.text, rows[i].want))
             fail_msg("%s: %d %s", rows[i].label, rc, rc < 0 ? k->err.text : "");
-        assert_true(bytes_used(images) <= before + (64 << 10)); /* nothing is left but empty folders */
+        assert_true(bytes_used(images) <= before + (64 << 10)); /* only empty directories are left */
         str_done(&layer);
     }
     assert_int_equal(umount2(images, MNT_DETACH), 0);
 }
 
-/* Up to the limits all is well: nothing is refused that is ordinary. */
+/* Images within the limits are accepted. */
 static void ordinary_images_fit(void **state)
 {
     struct image_kit *k = *state;
@@ -167,23 +170,24 @@ static void ordinary_images_fit(void **state)
     str_done(&layer);
 }
 
-/* ---- rights ---- */
+/* ---- privileges ------------------------------------------------------------------------------------------------- */
 
 #ifdef __x86_64__
-/* A program that ends with 1 if it is root's by its effective user, else with 0. */
+/* A program that exits with 1 if its effective user is root, else with 0. */
 /* clang-format off */
 static const unsigned char is_root[] = {
     0x7f, 'E', 'L', 'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 62, 0, 1, 0, 0, 0, 0x78, 0, 0x40, 0, 0, 0, 0, 0,
     64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 64, 0, 56, 0, 1, 0, 0, 0, 0, 0, 0, 0,
-    /* its segment: read, run, all of the file */
+    /* load segment: readable, executable, the whole file */
     1, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0,
     0x8e, 0, 0, 0, 0, 0, 0, 0, 0x8e, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0,
-    /* geteuid; exit(it == 0) */
+    /* geteuid; exit(euid == 0) */
     0xb8, 0x6b, 0, 0, 0, 0x0f, 0x05, 0x31, 0xff, 0x85, 0xc0, 0x40, 0x0f, 0x94, 0xc7, 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05,
 };
 /* clang-format on */
 
-/* In a real container the user of an image gets neither root's rights by a set-user-id file nor a device by a node in a layer. */
+/* In a real container the user of an image gets neither root's privileges by a set-user-id file nor a device by a
+ * device file in a layer. */
 static void rights_in_layers_are_worth_nothing(void **state)
 {
     struct image_kit *k = *state;
@@ -228,7 +232,7 @@ static void rights_in_layers_are_worth_nothing(void **state)
     assert_int_equal(place_end(k->place, id, &k->err), 0);
     assert_int_equal(rc, 0);
     assert_string_equal(str_text(&out), "runs\nnobody\nrefused\n");
-    /* Out here nobody but root gets to them. */
+    /* On the node only root can access them. */
     struct stat st;
     (void)snprintf(path, sizeof path, "state/images/unpacked/sha256-%s", digest + strlen("sha256:"));
     assert_int_equal(stat(folder_at(&k->folder, path), &st), 0);

@@ -1,4 +1,4 @@
-/* image_fetch.c - what strangers send is fetched by programs without rights, and taken from them file by file. */
+/* image_fetch.c - fetches untrusted data by unprivileged programs, and takes over the results file by file. */
 #include "machine/image/image_fetch.h"
 
 #include <errno.h>
@@ -22,9 +22,10 @@ void fetch_cleanup(struct fetch *f)
     close_fd_cleanup(&f->secrets);
 }
 
-/* ---- its folder ------------------------------------------------------------------------------------------------------ */
+/* ---- the fetch directory ---------------------------------------------------------------------------------------- */
 
-/* The folders on the way let him through to his own, and show him nothing else: instance_dir.c and `tmp` here. */
+/* Creates the directory for the fetch user. Parent directories let that user pass without listing them: instance_dir.c,
+ * and `tmp` here. */
 static int folder_make(int tmp, struct fetch *f)
 {
     char link[64];
@@ -53,7 +54,8 @@ int fetch_begin(const struct place *p, int tmp, struct fetch *ret, struct berth_
     return 0;
 }
 
-/* Sealed: he cannot keep it from the next program that reads it, nor change what it says. */
+/* Copies the credentials into a sealed memory file, which the fetch user can neither lock nor change for the next
+ * program. */
 static int secrets_copy(const char *path)
 {
     CLEANUP(close_fd) int from = open(path, O_RDONLY | O_CLOEXEC);
@@ -98,15 +100,16 @@ int fetch_run(struct fetch *f, const struct tool *tool, struct str *ret_out, str
         return err_set(err, errno, "%s: cannot give a folder to user %u: %s; give another with --network-user", t.what,
                        (unsigned)f->uid, strerror(errno));
     int rc = tool_run(&t, ret_out, err);
-    /* From here on nobody of that number gets into it by its name. */
+    /* From now on processes with that uid cannot open the directory by name. */
     if ((fchown(f->folder, geteuid(), getegid()) < 0 || fchmod(f->folder, 0700) < 0) && rc == 0)
         rc = err_set(err, errno, "%s: cannot take over what was fetched: %s", t.what, strerror(errno));
     return rc;
 }
 
-/* ---- what it left ---------------------------------------------------------------------------------------------------- */
+/* ---- the results ------------------------------------------------------------------------------------------------ */
 
-/* A hard link would be the name of a file of somebody else's, or a second name by which this one is reached. */
+/* Opens a file that the fetch user created. A hard link is rejected: it may name a foreign file, or be a second name
+ * for this one. */
 static int own_open(const struct fetch *f, const char *path)
 {
     struct stat st;
@@ -120,8 +123,8 @@ static int own_open(const struct fetch *f, const char *path)
     return take_fd(&fd);
 }
 
-/* Who may not open it any more may have it open, or mapped. The kernel lends a file to a reader only if nobody can write to it;
- * file systems that do not lend leave it unknown. */
+/* Tells whether no process has the file open or mapped for writing. The kernel grants a read lease only then; false if
+ * the file system does not support leases. */
 static bool nobody_writes(int fd)
 {
     if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
@@ -130,7 +133,8 @@ static bool nobody_writes(int fd)
     return true;
 }
 
-/* By its name, which may have become another's: what came is compared with what is open. */
+/* Moves the file by name, then checks that the result is the open file, because the name may refer to another file by
+ * then. */
 static int move(const struct fetch *f, const char *path, int fd, int to, const char *name)
 {
     struct stat is, want;
@@ -169,7 +173,7 @@ int fetch_take(const struct fetch *f, const char *path, uint64_t size, const cha
     CLEANUP(close_fd) int fd = own_open(f, path), copy = -1;
     if (fd < 0)
         return fd;
-    /* 0600 also ends what a list of his gives to others by name: the group's part is the most that such may have. */
+    /* 0600 also disables ACL entries of the fetch user: the group bits are the ACL's mask. */
     if ((f->other && fchown(fd, geteuid(), getegid()) < 0) || fchmod(fd, 0600) < 0 || fstat(fd, &st) < 0)
         return -errno;
     if (size != UINT64_MAX && (uint64_t)st.st_size != size)
@@ -181,7 +185,7 @@ int fetch_take(const struct fetch *f, const char *path, uint64_t size, const cha
         rc = copy;
     if (rc < 0)
         return rc;
-    rc = sha256_fd(fd, copy, (uint64_t)st.st_size, sum, &len, NULL); /* no more than that, if it grows */
+    rc = sha256_fd(fd, copy, (uint64_t)st.st_size, sum, &len, NULL); /* bounded by this size if the file grows */
     if (rc == -EFBIG || (rc == 0 && (len != (uint64_t)st.st_size || strcmp(sum, digest + strlen("sha256:")) != 0)))
         rc = -EBADMSG;
     if (rc < 0)
@@ -189,7 +193,7 @@ int fetch_take(const struct fetch *f, const char *path, uint64_t size, const cha
     return rc;
 }
 
-/* Read once, so nobody has to be kept from changing it. */
+/* The file is read only once, so later changes by the fetch user have no effect. */
 int fetch_read(const struct fetch *f, const char *path, size_t max, char **ret, size_t *ret_len)
 {
     struct stat st;

@@ -1,10 +1,10 @@
-/* image_fetch.h - what strangers send is fetched by programs without rights, and taken from them file by file.
+/* image_fetch.h - fetches untrusted data by unprivileged programs, and takes over the results file by file.
  *
- * A program that fetches (skopeo, curl) runs as the user of place_fetch_as, in a folder that is his while it runs and nobody
- * else's afterwards. What he left there is a stranger's: nothing is used by the name he gave it, no link of his is followed,
- * and no byte of a file counts before it is out of his reach and its digest was computed from what cannot change any more.
- * All that was not asked for by name goes with the folder, unseen. Where place_fetch_as was not said, it runs as this process
- * does, and the same is looked at.
+ * A program that fetches (skopeo, curl) runs as the user of place_fetch_as, in a directory that belongs to this user
+ * only while the program runs. Its results are untrusted: names and links that it chose are not used, and a file is
+ * accepted only after that user can no longer change it and its digest was computed from the final content. All other
+ * files are removed with the directory without being read. Without place_fetch_as, the program runs as this process's
+ * user, with the same checks.
  */
 #pragma once
 
@@ -15,25 +15,29 @@
 #include "machine/launch/instance_dir.h"
 
 struct fetch {
-    int folder;  /* tmp/fetch */
-    int secrets; /* what fetch_secrets was given, in memory; -1: nothing */
-    bool other;  /* it runs as somebody else than this process */
-    uid_t uid;   /* whose files are taken */
+    int folder;  /* descriptor of tmp/fetch */
+    int secrets; /* memory file with the content given to fetch_secrets; -1: none */
+    bool other;  /* the program runs as another user than this process */
+    uid_t uid;   /* user whose files are accepted */
     gid_t gid;
-    char path[PLACE_PATH_MAX]; /* of the folder */
+    char path[PLACE_PATH_MAX]; /* path of `folder` */
 };
 void fetch_cleanup(struct fetch *f);
 
-/* In `tmp`, an empty folder of the caller's, which removes it with all that is in it. */
+/* Prepares a fetch in `tmp`, an empty directory, which the caller removes with its content. */
 int fetch_begin(const struct place *p, int tmp, struct fetch *ret, struct berth_err *err);
-/* Has it read a file of this process's: `ret` is its name for that. Nothing of it comes to the disk. -ENOENT: no such file. */
+/* Lets the program read a file of this process without writing it to disk: `ret` is its path for the program. -ENOENT:
+ * no such file. */
 int fetch_secrets(struct fetch *f, const char *path, char ret[static PLACE_PATH_MAX]);
-/* tool_run of it in that folder. When this returns nothing of it runs, where the kernel has PID namespaces for this process. */
+/* Runs the program by tool_run in the directory. When it returns, no process of it is left, if this process may create
+ * PID namespaces. */
 int fetch_run(struct fetch *f, const struct tool *tool, struct str *ret_out, struct berth_err *err);
 
-/* Moves a file (of `size` bytes; UINT64_MAX: any) that it left to `to`/`name`, which is not there yet, as this process's own, 0600;
- * a copy where somebody might still write to it. Time of reading it. -EBADMSG: it has another digest or size. -EINVAL: it is
- * no file of its own making, with one name. On failure there is no `name`. */
+/* Moves a file of the program (of `size` bytes; UINT64_MAX: any) to `to`/`name`, which must not exist, owned by this
+ * process with mode 0600; copies it if a process may still write to it. Takes the time of reading it. -EBADMSG: wrong
+ * digest or size. -EINVAL: not a regular file of the fetch user with a single name. On failure `name` does not
+ * exist. */
 int fetch_take(const struct fetch *f, const char *path, uint64_t size, const char *digest, int to, const char *name);
-/* A small file that it left, with a NUL behind it; mem_free. -EINVAL as above, -EFBIG. */
+/* Reads a small file of the program, NUL-terminated; free with mem_free. -EINVAL as above, -EFBIG: larger than
+ * `max`. */
 int fetch_read(const struct fetch *f, const char *path, size_t max, char **ret, size_t *ret_len);

@@ -1,4 +1,4 @@
-/* image_fetch_test.c - whoever fetches has no rights, leaves nobody behind, and what he leaves leads nowhere. */
+/* image_fetch_test.c - the fetch user has no privileges, leaves no processes, and its files are taken over safely. */
 #include "machine/image/image_kit_test.h"
 
 #include <dirent.h>
@@ -15,15 +15,15 @@
 #include "machine/image/image_fetch.h"
 #include "machine/launch/state_file.h"
 
-/* Nobody else on this machine is these, nor is another test. */
+/* ids that no account and no other test uses. */
 enum { UID = 61238, GID = 61239, ROUNDS = 400 };
 #define MINUTE_NS INT64_C(60000000000)
-#define HELLO_SUM "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824" /* of "hello" */
+#define HELLO_SUM "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824" /* sha256 of "hello" */
 
 struct kit {
     struct image_kit image;
     struct fetch fetch;
-    int tmp, to; /* where it works, and where what is taken goes */
+    int tmp, to; /* directory of the fetch; target directory */
 };
 
 static int setup(void **state)
@@ -66,7 +66,7 @@ static int teardown(void **state)
     struct kit *k = *(state);                                                                                          \
     if (!k) {                                                                                                          \
         skip();                                                                                                        \
-        return; /* as far as the analyzer knows */                                                                     \
+        return; /* for the static analyzer */                                                                          \
     }
 
 static int run_for(struct kit *k, const char *script, int64_t timeout_ns, struct str *ret_out)
@@ -98,7 +98,7 @@ static bool pid_namespaces(void)
         skip();                                                                                                        \
     }
 
-/* How many processes that user has. */
+/* Returns the number of processes of the fetch user. */
 static size_t alive(void)
 {
     size_t count = 0;
@@ -113,7 +113,7 @@ static size_t alive(void)
     return count;
 }
 
-/* ---- who it is ------------------------------------------------------------------------------------------------------- */
+/* ---- privileges ------------------------------------------------------------------------------------------------- */
 
 static void assert_no_rights(const char *status)
 {
@@ -149,7 +149,7 @@ static void it_has_no_rights(void **state)
     assert_string_equal(str_text(&out), str_text(&want));
     assert_int_equal(unsetenv("BERTH_TEST_SECRET"), 0);
     assert_int_equal(unsetenv("https_proxy"), 0);
-    /* The agent's folder shows him nothing, and no namespace makes him root. */
+    /* The fetch user can read nothing of the agent's directory and cannot become root in a user namespace. */
     assert_int_equal(run_for(k, "ls ../..", MINUTE_NS, NULL), -EIO);
     assert_int_equal(run_for(k, "ls ..", MINUTE_NS, NULL), -EIO);
     assert_int_equal(run_for(k, "echo x >../x", MINUTE_NS, NULL), -EIO);
@@ -182,7 +182,7 @@ static void secrets_are_handed_over_in_memory(void **state)
     str_addf(&script, "cat %s; cat %s", name, name);
     run(k, script.at, &out);
     assert_string_equal(str_text(&out), "ann:secretann:secret");
-    /* Not for keeping something there for whoever comes next. */
+    /* The fetch user cannot store data in the memory file for a later program. */
     str_clear(&script);
     str_addf(&script, "echo bob >%s || echo bob >&3 || cat %s", name, name);
     run(k, script.at, &out);
@@ -193,7 +193,7 @@ static void secrets_are_handed_over_in_memory(void **state)
     assert_true(tree_is_empty(k->fetch.folder));
 }
 
-/* ---- nobody is left ---------------------------------------------------------------------------------------------------- */
+/* ---- no remaining processes ------------------------------------------------------------------------------------- */
 
 #define RUNAWAYS "setsid sh -c 'setsid sleep 1000 & touch away; sleep 1000' >/dev/null 2>&1 & "
 
@@ -229,12 +229,12 @@ static void it_ends_with_the_agent(void **state)
     for (int i = 0; i < 6000 && alive() > 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     assert_int_equal(alive(), 0);
-    /* The folder is still his, and of an epoch that is over. */
+    /* The directory still belongs to the fetch user; its epoch is over. */
     images_trim(k->image.place, UINT64_MAX);
     assert_int_equal(access(folder_at(&k->image.folder, "state/images/tmp-0-1"), F_OK), -1);
 }
 
-/* ---- what it leaves ---------------------------------------------------------------------------------------------------- */
+/* ---- taking over files ------------------------------------------------------------------------------------------ */
 
 static void what_was_fetched_is_taken(void **state)
 {
@@ -242,14 +242,14 @@ static void what_was_fetched_is_taken(void **state)
     struct stat before, after;
     run(k, "mkdir sub; printf hello >sub/disk; chmod 6777 sub/disk; chmod 0 sub", NULL);
     assert_int_equal(fetch_take(&k->fetch, "sub/disk", 4, HELLO_SUM, k->to, "disk"), -EBADMSG);
-    /* A refusal has made it root's: a second try is of no use, as the folder is thrown away. */
+    /* The rejected file belongs to root now, so a second attempt fails. */
     assert_int_equal(fetch_take(&k->fetch, "sub/disk", 5, HELLO_SUM, k->to, "disk"), -EINVAL);
     run(k, "chmod 700 sub; rm -f sub/disk; printf hello >sub/disk; chmod 6777 sub/disk", NULL);
     assert_int_equal(fstatat(k->fetch.folder, "sub/disk", &before, 0), 0);
     assert_int_equal(fetch_take(&k->fetch, "sub/disk", 5, HELLO_SUM, k->to, "disk"), 0);
     assert_int_equal(fstatat(k->to, "disk", &after, AT_SYMLINK_NOFOLLOW), 0);
     CLEANUP(close_fd) int lent = openat(k->to, "disk", O_RDONLY | O_CLOEXEC);
-    if (fcntl(lent, F_SETLEASE, F_RDLCK) == 0) /* then it was moved: an image may have many gigabytes */
+    if (fcntl(lent, F_SETLEASE, F_RDLCK) == 0) /* with leases it is moved instead of copied, as images may be large */
         assert_true(before.st_ino == after.st_ino);
     else
         print_message("skip: this file system lends nothing, so it was copied\n");
@@ -259,7 +259,7 @@ static void what_was_fetched_is_taken(void **state)
     run(k, "printf hellO >disk", NULL);
     assert_int_equal(fetch_take(&k->fetch, "disk", UINT64_MAX, HELLO_SUM, k->to, "other"), -EBADMSG);
     assert_int_equal(faccessat(k->to, "other", F_OK, 0), -1);
-    run(k, "printf hello >disk2", NULL); /* nothing is replaced */
+    run(k, "printf hello >disk2", NULL); /* an existing file is not replaced */
     assert_int_equal(fetch_take(&k->fetch, "disk2", UINT64_MAX, HELLO_SUM, k->to, "disk"), -EEXIST);
 }
 
@@ -286,7 +286,7 @@ static void what_is_no_file_of_his_is_refused(void **state)
     assert_int_equal(chmod(folder_at(&k->image.folder, "victim"), 0604), 0);
     for (size_t i = 0; i < ROWS(rows); i++) {
         run(k, rows[i].script, NULL);
-        /* What he could only make under another kernel's rules, or another setting of this one's. */
+        /* Created by root here: the fetch user could create these only with other kernel settings. */
         if (strstr(rows[i].script, "# linked"))
             assert_int_equal(linkat(AT_FDCWD, folder_at(&k->image.folder, "victim"), k->fetch.folder, "disk", 0), 0);
         if (strstr(rows[i].script, "# device") &&
@@ -313,7 +313,7 @@ static void assert_taken(struct kit *k, const char *name)
     assert_string_equal(text, "hello");
 }
 
-/* Whoever has it open when it is taken writes into something that nobody reads. */
+/* Writes through descriptors and mappings that are still open do not change the taken file. */
 static void who_still_writes_changes_nothing(void **state)
 {
     NEEDS_KIT(state, k)
@@ -333,7 +333,8 @@ static void who_still_writes_changes_nothing(void **state)
     assert_int_equal(munmap(at, 5), 0);
 }
 
-/* A list that gives that user the file by his number, whosever it is: version 2; user, user 61238, group, mask, others. */
+/* Sets an ACL that gives the fetch user access regardless of the file's owner: version 2; entries: owner, user 61238,
+ * group, mask, others. */
 static bool list_put(int fd)
 {
     static const struct {
@@ -348,7 +349,7 @@ static bool list_put(int fd)
     return fsetxattr(fd, "system.posix_acl_access", &list, sizeof list, 0) == 0;
 }
 
-/* In a process of that user's, with a name for the file that needs no folder on the way. */
+/* Opens the file in a process of the fetch user, through /proc/self/fd, so that no directory is searched. */
 static bool may_open(int path_fd, int flags)
 {
     char path[64];
@@ -359,7 +360,7 @@ static bool may_open(int path_fd, int flags)
         if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, GID, GID, GID) < 0 ||
             syscall(SYS_setresuid, UID, UID, UID) < 0)
             _exit(2);
-        (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* else what is below /proc/self is root's */
+        (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* otherwise /proc/self belongs to root */
         _exit(open(path, flags | O_CLOEXEC) < 0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -383,12 +384,12 @@ static void who_kept_its_name_cannot_open_it(void **state)
         CLEANUP(close_fd) int taken = openat(k->to, listed ? "b" : "a", O_PATH | O_CLOEXEC);
         assert_false(may_open(kept, O_RDONLY));
         assert_false(may_open(taken, O_RDWR));
-        assert_int_equal(fchmodat(k->to, listed ? "b" : "a", 0444, 0), 0); /* as a disk becomes */
+        assert_int_equal(fchmodat(k->to, listed ? "b" : "a", 0444, 0), 0); /* the mode of a virtual disk */
         assert_false(may_open(taken, O_RDWR));
     }
 }
 
-/* Goes on in a folder that he has open, whatever becomes of its owner. */
+/* Keeps replacing the file through an open directory descriptor, whoever owns the directory. */
 _Noreturn static void race(int folder, int ready)
 {
     CLEANUP(close_fd) int sub = openat(folder, "sub", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -399,7 +400,7 @@ _Noreturn static void race(int folder, int ready)
         int fd = openat(sub, "fresh", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd >= 0) {
             if (write(fd, "hello", 5) == 5 && renameat(sub, "fresh", sub, "disk") == 0 && i % 2)
-                (void)(pwrite(fd, "HELLO", 5, 0) == 5); /* also when it is no longer his */
+                (void)(pwrite(fd, "HELLO", 5, 0) == 5); /* also after it was taken */
             (void)close(fd);
         }
         (void)unlinkat(sub, "fresh", 0);
@@ -436,7 +437,7 @@ static void a_race_wins_nothing(void **state)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     (void)close(ready[0]);
     (void)close(ready[1]);
-    for (unsigned i = 0; i < taken; i++) { /* and after all he did */
+    for (unsigned i = 0; i < taken; i++) { /* unchanged by all later writes */
         char name[16];
         (void)snprintf(name, sizeof name, "%u", i);
         assert_taken(k, name);

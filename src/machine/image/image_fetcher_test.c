@@ -1,9 +1,11 @@
-/* image_fetcher_test.c - the real curl and skopeo as others on the node see them; and a skopeo that was taken over. */
+/* image_fetcher_test.c - the real curl and skopeo run without privileges; a compromised skopeo cannot plant other
+ * content.
+ */
 #include "machine/image/image_registry_kit_test.h"
 
 #include <pthread.h>
 
-/* Another number than other tests', which may run beside this one. */
+/* Other ids than in tests that may run at the same time. */
 enum { UID = 61240, GID = 61241, STATUS_MAX = 4096 };
 
 static int setup(void **state)
@@ -14,15 +16,15 @@ static int setup(void **state)
     return 0;
 }
 
-/* ---- seen from outside ----------------------------------------------------------------------------------------------- */
+/* ---- privileges of the real programs ---------------------------------------------------------------------------- */
 
-/* A server that looks at who asks before it answers. */
+/* A server that inspects the client process before it answers. */
 struct watcher {
     int listening;
     uint16_t port;
     const char *program, *answer;
     size_t asked;
-    pid_t pid; /* of whoever asked */
+    pid_t pid; /* of the client */
     char status[STATUS_MAX];
 };
 
@@ -106,7 +108,7 @@ static void assert_seen_without_rights(const struct watcher *w)
     for (size_t i = 0; i < ROWS(lines); i++)
         if (!strstr(w->status, lines[i]))
             fail_msg("no %s in '%s'", lines[i], w->status);
-    assert_int_equal(kill(w->pid, 0), -1); /* and gone */
+    assert_int_equal(kill(w->pid, 0), -1); /* it has ended */
 }
 
 #define DISK(url, sum) "{\"runtime\": \"vm\", \"image\": \"" url "\", \"vm\": {\"sha256\": \"" sum "\"}}"
@@ -154,9 +156,10 @@ static void a_registry_is_asked_without_rights(void **state)
     assert_nothing_here(k);
 }
 
-/* ---- taken over ------------------------------------------------------------------------------------------------------ */
+/* ---- compromised skopeo ----------------------------------------------------------------------------------------- */
 
-/* Stands in for skopeo: runs the real one and then does this in its folder, or does this instead. $verb: what it was asked for. */
+/* Replaces skopeo by a script that runs the real one and then `evil` in its directory, or only `evil`. $verb: the
+ * requested verb. */
 static void skopeo_becomes(struct image_kit *k, const char *real, const char *evil)
 {
     CLEANUP(str) struct str text = {0};
@@ -178,7 +181,7 @@ static void a_skopeo_that_lies_is_not_believed(void **state)
     struct image_kit *k = *state;
     NEEDS("skopeo");
     NEEDS("umoci");
-    /* evil-index is for this machine, lists what is tagged "evil", and is not what the digest means. */
+    /* evil-index matches this machine and lists the image tagged "evil", but does not have the requested digest. */
 #define REAL "$real --insecure-policy"
     static const struct {
         const char *label, *evil, *want;
@@ -233,7 +236,7 @@ static void a_skopeo_that_lies_is_not_believed(void **state)
     assert_version(k, &r, good, "good");
 }
 
-/* ---- an older agent's ------------------------------------------------------------------------------------------------ */
+/* ---- state of an older agent ------------------------------------------------------------------------------------ */
 
 static void place_again(struct image_kit *k)
 {
@@ -251,7 +254,7 @@ static mode_t mode_of(const struct image_kit *k, const char *name)
     return st.st_mode & 07777;
 }
 
-/* Nobody passed through its folder of images, so nothing in there had to be closed. */
+/* An older agent's image directory was closed to other users, and its subdirectories were not. */
 static void a_store_of_before_is_used(void **state)
 {
     struct image_kit *k = *state;
@@ -265,7 +268,7 @@ static void a_store_of_before_is_used(void **state)
     assert_int_equal(chmod(folder_at(&k->folder, "state/images"), 0700), 0);
     assert_int_equal(chmod(folder_at(&k->folder, "state/images/unpacked"), 0755), 0);
     assert_int_equal(chmod(folder_at(&k->folder, "state/images/refs"), 0755), 0);
-    folder_put(&k->folder, "state/images/tmp-0-0/pull/index.json", "{}"); /* it was killed */
+    folder_put(&k->folder, "state/images/tmp-0-0/pull/index.json", "{}"); /* left by a killed agent */
     place_again(k);
     images_trim(k->place, UINT64_MAX);
     assert_int_equal(mode_of(k, "state/images"), 0711);

@@ -1,4 +1,4 @@
-/* image_kit_test.h - for tests of images: tar archives entry by entry, OCI layouts made of them, an agent's folder. */
+/* image_kit_test.h - for tests of images: tar archives, OCI layouts, an agent's state directory. */
 #pragma once
 
 #include <errno.h>
@@ -27,11 +27,11 @@
 /* ---- archives ---- */
 
 struct entry {
-    char type; /* '0' file, '1' hard link, '2' symbolic link, '3' character device, '5' folder */
+    char type; /* '0' file, '1' hard link, '2' symbolic link, '3' character device, '5' directory */
     const char *name, *link;
     unsigned mode;
     const char *data;
-    size_t len; /* of data; 0: up to its NUL */
+    size_t len; /* of `data`; 0: up to its NUL */
     unsigned uid, gid;
 };
 
@@ -54,7 +54,7 @@ static inline void tar_add(struct str *tar, const struct entry *e)
     (void)snprintf(head + 257, 6, "ustar");
     (void)snprintf(head + 263, 3, "00");
     if (e->type == '3') {
-        (void)snprintf(head + 329, 8, "%07o", 1); /* /dev/null's kin: 1:3 */
+        (void)snprintf(head + 329, 8, "%07o", 1); /* device number 1:3, as /dev/null */
         (void)snprintf(head + 337, 8, "%07o", 3);
     }
     for (size_t i = 0; i < sizeof head; i++)
@@ -93,7 +93,7 @@ static inline void bytes_write(const char *path, const void *p, size_t len)
     assert_int_equal(fclose(f), 0);
 }
 
-/* Writes a blob and names it. */
+/* Writes a blob and returns its digest. */
 static inline void blob_put(const char *layout, const void *p, size_t len, char ret[static 72])
 {
     char path[512];
@@ -102,7 +102,8 @@ static inline void blob_put(const char *layout, const void *p, size_t len, char 
     bytes_write(path, p, len);
 }
 
-/* Makes a layout of these layers, uncompressed or by gzip (whose diff_id is wrong then: nobody unpacks all of it), under this tag; `config`: members of the image's "config" object. */
+/* Makes a layout of these layers, uncompressed or gzipped (then with a wrong diff_id, as none is unpacked completely),
+ * under this tag; `config`: members of the image's "config" object. */
 static inline void layout_put(const char *layout, const char *tag, const struct str *layers, size_t layers_len,
                               const char *config, char ret_manifest[static 72])
 {
@@ -147,7 +148,8 @@ static inline void layout_put(const char *layout, const char *tag, const struct 
     bytes_write(path, "{\"imageLayoutVersion\":\"1.0.0\"}", 30);
 }
 
-/* A layer with busybox under the names of some of its tools, and a few folders; false: there is no static busybox. */
+/* Makes a layer with busybox under the names of some of its tools, and some directories; false: there is no static
+ * busybox. */
 static inline bool busybox_layer(struct str *tar)
 {
     static const char *const names[] = {"sh",       "echo",  "cat",  "id", "sleep", "ls",
@@ -172,7 +174,7 @@ static inline bool busybox_layer(struct str *tar)
     return true;
 }
 
-/* ---- an agent's folder ---- */
+/* ---- an agent's state directory --------------------------------------------------------------------------------- */
 
 enum { FETCH_UID = 61236, FETCH_GID = 61237 };
 
@@ -186,7 +188,7 @@ static inline int image_kit_setup(void **state)
 {
     struct image_kit *k = mem_zalloc(sizeof *k);
     k->folder = folder_new();
-    assert_int_equal(chmod(k->folder.path, 0711), 0); /* whoever fetches passes through */
+    assert_int_equal(chmod(k->folder.path, 0711), 0); /* the fetch user may pass */
     if (place_open(folder_at(&k->folder, "state"), &k->place, &k->err))
         fail_msg("%s", k->err.text);
     if (geteuid() == 0)
@@ -219,7 +221,7 @@ static inline json_t *json_of(const char *format, ...)
     return doc;
 }
 
-/* Skips by name where a program is missing. */
+/* Skips the test if a program is missing, and prints its name. */
 #define NEEDS(program)                                                                                                 \
     do {                                                                                                               \
         char path_[PATH_MAX];                                                                                          \

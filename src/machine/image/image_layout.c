@@ -1,4 +1,4 @@
-/* image_layout.c - an OCI image layout on disk. */
+/* image_layout.c - reads OCI image layouts on disk. */
 #include "machine/image/image_layout.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ static const char *text_in(const json_t *doc, const char *key)
     return json_string_value(json_object_get(doc, key));
 }
 
-/* ---- which manifest -------------------------------------------------------------------------------------------------- */
+/* ---- choosing the manifest -------------------------------------------------------------------------------------- */
 
 static const char *architecture(void)
 {
@@ -71,7 +71,7 @@ static const char *architecture(void)
     return "unknown";
 }
 
-/* An entry without a platform is for every machine. */
+/* Tells whether an entry fits this machine; an entry without a platform fits all. */
 static bool is_for_this(const json_t *entry)
 {
     const json_t *platform = json_object_get(entry, "platform");
@@ -94,7 +94,7 @@ static bool has_tag(const json_t *entry, const char *tag)
     return is && strcmp(is, tag) == 0;
 }
 
-/* `tag` NULL: the first one for this machine. */
+/* Finds the entry with this tag ("": the only one) for this machine; `tag` NULL: the first one. */
 static const json_t *entry_of(const json_t *index, const char *tag)
 {
     const json_t *entries = json_object_get(index, "manifests");
@@ -157,7 +157,7 @@ int layout_find(int layout, const char *tag, const char *name, char ret[static I
     return 0;
 }
 
-/* ---- a layout of one ------------------------------------------------------------------------------------------------- */
+/* ---- single-image layout ---------------------------------------------------------------------------------------- */
 
 static int blob_copy(int layout, const char *digest, int to, const char *name, json_t **ret, size_t *ret_len,
                      struct berth_err *err)

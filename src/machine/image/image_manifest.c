@@ -1,4 +1,4 @@
-/* image_manifest.c - a layout of what a registry's manifest names: the same parts under OCI's names for them. */
+/* image_manifest.c - converts a registry's manifest into an OCI layout: the same blobs under OCI media types. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@ enum { MANIFEST_BYTES_MAX = 4 << 20, PARTS_MAX = 512 };
 #define OCI "application/vnd.oci.image."
 #define DOCKER "application/vnd.docker."
 
-/* What Docker's schema 2 calls them, and OCI: the bytes are the same. */
+/* Media types of Docker schema 2 and their OCI equivalents: the bytes are the same. */
 static const struct {
     const char *docker, *oci;
 } types[] = {
@@ -47,7 +47,7 @@ struct making {
     struct berth_err *err;
 };
 
-/* The same layer may be there twice. */
+/* A layer may occur twice in a manifest; it is taken once. */
 static int part_take(struct making *m, const json_t *part, json_t **ret)
 {
     const char *type = type_of(part), *digest = json_string_value(json_object_get(part, "digest"));
@@ -64,7 +64,7 @@ static int part_take(struct making *m, const json_t *part, json_t **ret)
     return rc;
 }
 
-/* Of OCI's, with nothing in it but what was looked at. */
+/* Builds an OCI manifest that contains only verified members. */
 static int manifest_convert(struct making *m, const json_t *from, json_t **ret)
 {
     const json_t *layers = json_object_get(from, "layers");

@@ -1,4 +1,4 @@
-/* image_manifest_fuzz.c - whatever a registry sends as a manifest, its parts are asked for under names of files, and never twice. */
+/* image_manifest_fuzz.c - arbitrary manifests: blobs are requested under valid file names, and never twice. */
 #include "machine/image/image_layout.h"
 
 #include <assert.h>

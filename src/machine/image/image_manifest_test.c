@@ -1,4 +1,4 @@
-/* image_manifest_test.c - manifests as registries send them, whole and broken. */
+/* image_manifest_test.c - valid and invalid manifests of registries. */
 #include "machine/image/image_kit_test.h"
 
 #include "machine/image/image_layout.h"
@@ -14,7 +14,7 @@
 
 struct asked {
     struct str text;
-    int rc; /* how it ends */
+    int rc; /* result of the callback */
 };
 
 static int part(void *ctx, const char *digest, uint64_t size, int blobs)
@@ -99,7 +99,7 @@ static void what_makes_no_sense_is_refused(void **state)
         str_addf(&many, ",%s", CONFIG);
     str_add(&many, "]}");
     assert_int_equal(make(k, many.at, &a, digest), -EINVAL);
-    a.rc = -EBADMSG; /* and what the caller says ends it */
+    a.rc = -EBADMSG; /* an error of the callback ends the call */
     assert_int_equal(make(k, DOC(CONFIG, CONFIG), &a, digest), -EBADMSG);
     assert_string_equal(str_text(&a.text), "aaaaaaaa 7, ");
     str_done(&a.text);

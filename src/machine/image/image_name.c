@@ -1,4 +1,4 @@
-/* image_name.c - which image an instance wants. */
+/* image_name.c - parses the image reference of an instance. */
 #include "machine/image/image_name.h"
 
 #include <errno.h>
@@ -40,7 +40,8 @@ static bool tag_valid(const char *tag)
            tag[0] != '-';
 }
 
-/* The part before the first '/' is a host if it could be no part of a path: with a dot, a port, or "localhost". */
+/* Returns the length of the host before the first '/', if it cannot be a path component: with a dot, a port, or
+ * "localhost". */
 static size_t host_len(const char *repository)
 {
     size_t len = strcspn(repository, "/");
@@ -60,7 +61,7 @@ static bool host_valid(const char *host, size_t len)
     return !colon || (len - name - 1 > 0 && strspn(colon + 1, DIGIT) == len - name - 1);
 }
 
-/* Parts of lower-case letters and digits, with '.', '_' and '-' between them. */
+/* Components of lower-case letters and digits, with '.', '_' and '-' inside. */
 static bool path_parts_valid(const char *path)
 {
     for (;;) {

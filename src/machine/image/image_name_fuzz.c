@@ -1,4 +1,4 @@
-/* image_name_fuzz.c - whatever an image is called, what is read of it is a name of a file and an argument of a program. */
+/* image_name_fuzz.c - arbitrary image references: results are safe as file names and as program arguments. */
 #include "machine/image/image_name.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* image_name_test.c - which words are an image, and which are not. */
+/* image_name_test.c - valid and invalid image references. */
 #include "machine/image/image_name.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* image_parts.h - what the files image*.c share; nobody else includes it. */
+/* image_parts.h - internals shared by image*.c; nothing else includes it. */
 #pragma once
 
 #include "base/str.h"
@@ -6,41 +6,44 @@
 #include "machine/image/image_fetch.h"
 #include "machine/image/image_name.h"
 
-/* STATE/images or a folder of it, made where it is missing. -errno. */
+/* Opens STATE/images or a directory in it, creating it if missing; -errno. */
 int images_open(const struct place *p, const char *folder);
-/* STATE/images/unpacked/sha256-HEX; -ENOENT. */
+/* Opens STATE/images/unpacked/sha256-HEX; -ENOENT: it does not exist. */
 int unpacked_open(const struct place *p, const char *digest);
-/* What a name was resolved to, if that is still unpacked; -ENOENT. `ret_at`: when (CLOCK_REALTIME); may be NULL. */
+/* Returns the digest to which a name was resolved, if that image is still unpacked; else -ENOENT. `ret_at` (may be
+ * NULL): when (CLOCK_REALTIME). */
 int ref_read(const struct place *p, const struct image_name *name, char ret[static IMAGE_DIGEST_MAX], int64_t *ret_at);
 int ref_write(const struct place *p, const struct image_name *name, const char *digest);
-/* It was used just now. */
+/* Records that the image was used now. */
 void unpacked_touch(int unpacked);
 
-/* image_pull.c: into the empty folder `tmp`, which it may leave full. */
+/* image_pull.c: pulls into the empty directory `tmp`, where it may leave files. */
 struct pull {
     const struct place *place;
     const struct image_name *name;
     int tmp;
     struct fetch fetch;
-    struct str document; /* what a tag meant, as the registry sent it */
+    struct str document; /* manifest or index of the tag, as the registry sent it */
 };
 void pull_cleanup(struct pull *pull);
 int pull_begin(const struct place *p, const struct image_name *name, int tmp, struct pull *ret, struct berth_err *err);
-/* The digest that the registry has under this name now. */
+/* Returns the digest to which the registry resolves the name now. */
 int pull_resolve(struct pull *pull, char ret[static IMAGE_DIGEST_MAX], struct berth_err *err);
-/* Pulls it into tmp/pull, a layout of this process's own in which every part has the digest that it should, from the one of
- * pull_resolve on; *ret_manifest is the one in it. */
+/* Pulls into tmp/pull, a layout owned by this process in which every blob has been verified, starting from the digest
+ * of pull_resolve; *ret_manifest is the manifest in it. */
 int pull_fetch(struct pull *pull, const char *digest, char ret_manifest[static IMAGE_DIGEST_MAX],
                struct berth_err *err);
-/* Unpacks the layout (of `path` for links) into tmp/unpacked, durably. */
+/* Unpacks the layout (links use `path`) into tmp/unpacked, durably. */
 int pull_unpack(const struct place *p, int layout, const char *path, const char *manifest, int tmp, const char *name,
                 struct berth_err *err);
-/* Beside unpacked/rootfs: what the image says, how large it is, when it was used. On disk before it can be found. */
+/* Writes the image's configuration, its size and its time of use beside unpacked/rootfs. Synced to disk before the
+ * image is published. */
 int unpacked_complete(int unpacked, const json_t *config);
-/* So much of a disk stays free: a full one would stop everything on this node. */
+/* Returns the space that must stay free on a disk: a full disk would stop everything on this node. */
 uint64_t spare_bytes(int dir);
 
-/* image_url.c: fetches the disk of a virtual machine into tmp/unpacked/rootfs/disk, durably, if its digest is right. */
+/* image_url.c: fetches the disk of a virtual machine into tmp/unpacked/rootfs/disk, durably, and verifies its
+ * digest. */
 int url_fetch(const struct place *p, const struct image_name *n, int tmp, struct berth_err *err);
-/* Opens a regular file of the node; `what` it is, in errors. */
+/* Opens a regular file of the node; `what` describes it in errors. */
 int file_open(const char *path, const char *what, int *ret, struct berth_err *err);

@@ -1,6 +1,8 @@
-/* image_pull.c - from a registry or a layout to a folder: skopeo fetches, as somebody without rights (image_fetch.h), and umoci
- * unpacks, as root, since it gives files to owners; this file tells them what, and believes what skopeo left as far as digests
- * prove it, in a folder that is thrown away unless all went well. */
+/* image_pull.c - pulls an image from a registry or a layout into a directory.
+ *
+ * skopeo fetches as an unprivileged user (image_fetch.h); umoci unpacks as root, because it sets file owners. Results
+ * of skopeo are accepted only as far as digests verify them, in a directory that is removed unless everything succeeds.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,7 +22,7 @@
 
 #define SECOND_NS INT64_C(1000000000)
 enum { RESOLVE_S = 60, FETCH_S = 1800, UNPACK_S = 1800, ARGS_MAX = 24 };
-/* Beyond it tool_run drops what was said, a block of 4 KiB at a time. */
+/* Above this size tool_run drops output in blocks of 4 KiB. */
 enum { MANIFEST_BYTES_MAX = TOOL_OUT_MAX - 4096 };
 
 struct args {
@@ -34,7 +36,7 @@ static void arg(struct args *a, const char *text)
         a->at[a->len++] = text;
 }
 
-/* Two hundredth parts of it, at least 64 MiB. */
+/* Returns 2 % of the disk, between 64 MiB and 1 GiB; on disks smaller than 1.6 GiB 2 %. */
 uint64_t spare_bytes(int dir)
 {
     struct statvfs v;
@@ -59,14 +61,15 @@ int pull_begin(const struct place *p, const struct image_name *name, int tmp, st
     return fetch_begin(p, tmp, &ret->fetch, err);
 }
 
-/* ---- what skopeo is told --------------------------------------------------------------------------------------------- */
+/* ---- running skopeo --------------------------------------------------------------------------------------------- */
 
 struct skopeo {
     struct args args;
     char authfile[PLACE_PATH_MAX], source[IMAGE_NAME_MAX + IMAGE_DIGEST_MAX + 16], what[IMAGE_NAME_MAX + 32];
 };
 
-/* Signatures are asked for where the administrator has a policy; without a file skopeo would refuse everything. */
+/* Builds the common arguments. Signatures are verified if the administrator has a policy; without a policy file skopeo
+ * would reject every image. */
 static int skopeo_begin(struct pull *pull, struct skopeo *s, const char *verb, struct berth_err *err)
 {
     char path[PLACE_PATH_MAX];
@@ -86,7 +89,7 @@ static int skopeo_begin(struct pull *pull, struct skopeo *s, const char *verb, s
     return 0;
 }
 
-/* A document of the registry's, byte for byte: of `digest`, or "": of the name's tag. */
+/* Fetches a manifest or index byte for byte: the one with `digest` or, if that is "", the one of the name's tag. */
 static int document_fetch(struct pull *pull, const char *digest, struct str *ret, struct berth_err *err)
 {
     struct skopeo s = {0};
@@ -129,9 +132,9 @@ int pull_resolve(struct pull *pull, char ret[static IMAGE_DIGEST_MAX], struct be
     return rc < 0 ? rc : digest_of(str_text(&pull->document), pull->document.len, ret, err);
 }
 
-/* ---- and what it left ------------------------------------------------------------------------------------------------ */
+/* ---- results of skopeo ------------------------------------------------------------------------------------------ */
 
-/* As the registry has it ("dir:" changes no byte, not even of a manifest). */
+/* Copies the image unchanged ("dir:" also keeps the manifest's bytes). */
 static int image_copy(struct pull *pull, const char *digest, struct berth_err *err)
 {
     struct skopeo s = {0};
@@ -154,7 +157,7 @@ static int image_copy(struct pull *pull, const char *digest, struct berth_err *e
     return fetch_run(&pull->fetch, &t, NULL, err);
 }
 
-/* Is it what the digest means: itself, or by an index of that digest? */
+/* Verifies the manifest: it has the digest itself, or is listed by an index with that digest. */
 static int manifest_check(struct pull *pull, const char *digest, const char *text, size_t len, struct berth_err *err)
 {
     char is[IMAGE_DIGEST_MAX], index[IMAGE_DIGEST_MAX];
@@ -214,7 +217,7 @@ int pull_fetch(struct pull *pull, const char *digest, char ret_manifest[static I
     return layout_make(text, len, layout, pull->name->name, part_take, &(struct taking){pull, err}, ret_manifest, err);
 }
 
-/* ---- unpacking ------------------------------------------------------------------------------------------------------- */
+/* ---- unpacking -------------------------------------------------------------------------------------------------- */
 
 static int config_keep(int unpacked, const json_t *config)
 {

@@ -1,4 +1,6 @@
-/* image_registry_kit_test.h - for tests of images that come from a registry: a real one on this machine, and what is pushed to it. */
+/* image_registry_kit_test.h - for tests of images from a registry: runs a real registry on this machine and pushes
+ * images to it.
+ */
 #pragma once
 
 #include "machine/image/image_kit_test.h"
@@ -47,7 +49,7 @@ static inline bool answers(uint16_t port)
     return connect(fd, (struct sockaddr *)&at, sizeof at) == 0;
 }
 
-/* False: it has ended. */
+/* False: the registry has exited. */
 static inline bool registry_spawn(struct registry *r, const char *path, const char *config)
 {
     r->pid = fork();
@@ -77,7 +79,7 @@ static inline void registry_start(struct image_kit *k, struct registry *r, bool 
         print_message("skip: there is no docker-registry\n");
         skip();
     }
-    for (int turn = 0; turn < 5; turn++) { /* somebody else may take the port before the registry does */
+    for (int turn = 0; turn < 5; turn++) { /* another process may take the port before the registry does */
         r->port = free_port();
         (void)snprintf(
             text, sizeof text,
@@ -93,8 +95,8 @@ static inline void registry_start(struct image_kit *k, struct registry *r, bool 
     fail_msg("the registry does not start");
 }
 
-/* Pushes an image with this text in the file /version, and its command prints it. `format`: of its manifest, as skopeo calls
- * them; NULL: OCI's. */
+/* Pushes an image with this text in the file /version, whose command prints it. `format`: manifest format as named by
+ * skopeo; NULL: OCI. */
 static inline void push_as(struct image_kit *k, const struct registry *r, const char *version, const char *tag,
                            const char *format, const char *creds)
 {
@@ -133,7 +135,7 @@ static inline void push(struct image_kit *k, const struct registry *r, const cha
     push_as(k, r, version, "1", NULL, creds);
 }
 
-/* "@" and the digest that a tag has in the registry. */
+/* Returns "@" and the digest of a tag in the registry. */
 static inline void digest_tail(struct image_kit *k, const struct registry *r, const char *tag, char ret[static 80])
 {
     CLEANUP(str) struct str out = {0};
@@ -159,7 +161,7 @@ static inline int ensure(struct image_kit *k, const struct registry *r, const ch
     return image_ensure(k->place, config, &k->err);
 }
 
-/* What /version of the image is that an instance would get. */
+/* Compares /version of the image that an instance would get. */
 static inline void assert_version(struct image_kit *k, const struct registry *r, const char *tail, const char *want)
 {
     CLEANUP(json) json_t *config = config_of(r, tail, false);

@@ -1,5 +1,6 @@
-/* image_registry_test.c - images pulled from a real registry on this machine: once, again, by digest, with credentials, and from
- * one that is broken; then run. */
+/* image_registry_test.c - images pulled from a real registry on this machine: once, again, by digest, with credentials,
+ * and from a broken one; then run.
+ */
 #include "machine/image/image_registry_kit_test.h"
 
 #include <pthread.h>
@@ -26,7 +27,7 @@ static void a_name_is_resolved_once(void **state)
     if (ensure(k, &r, ":1", true) < 0)
         fail_msg("%s", k->err.text);
     assert_version(k, &r, ":1", "two");
-    /* By digest, which is here already; and without a registry, what is here is enough. */
+    /* A digest that is already local is not pulled; without a registry, local images suffice. */
     CLEANUP(json) json_t *config = config_of(&r, ":1", false);
     CLEANUP(close_fd) int root = -1;
     char digest[72], tail[80];
@@ -36,13 +37,13 @@ static void a_name_is_resolved_once(void **state)
     assert_int_equal(ensure(k, &r, tail, false), 0);
     assert_version(k, &r, tail, "two");
     assert_int_equal(ensure(k, &r, ":1", false), 0);
-    /* Asked to look again, it says what is wrong; what is here stays. */
+    /* With `always` a broken registry is an error; the local image stays. */
     assert_true(ensure(k, &r, ":1", true) < 0);
     assert_non_null(strstr(k->err.text, "cannot pull image 127.0.0.1"));
     assert_version(k, &r, ":1", "two");
 }
 
-/* The registry keeps what was pushed in files called "data"; documents are small. */
+/* The registry stores blobs in files called "data"; small ones are documents, not layers. */
 static int layer_spoil(const char *path, const struct stat *st, int flag, struct FTW *at)
 {
     (void)flag;
@@ -64,7 +65,7 @@ static void a_broken_registry_is_told(void **state)
     push(k, &r, "one", NULL);
     assert_true(ensure(k, &r, ":2", false) < 0); /* no such tag */
     assert_nothing_here(k);
-    /* Layers that are not what their digests say. */
+    /* Layers that do not match their digests. */
     assert_int_equal(nftw(folder_at(&k->folder, "registry"), layer_spoil, 16, FTW_PHYS), 0);
     assert_true(ensure(k, &r, ":1", false) < 0);
     print_message("%s\n", k->err.text);
@@ -100,7 +101,7 @@ static void credentials_are_used(void **state)
     if (ensure(k, &r, ":1", false) < 0)
         fail_msg("%s", k->err.text);
     assert_version(k, &r, ":1", "one");
-    assert_int_equal(nftw(folder_at(&k->folder, "state"), secret_find, 16, FTW_PHYS), 0); /* and left nowhere */
+    assert_int_equal(nftw(folder_at(&k->folder, "state"), secret_find, 16, FTW_PHYS), 0); /* and not stored anywhere */
 }
 
 struct puller {
@@ -117,7 +118,7 @@ static void *pull_at_once(void *arg)
     return image_ensure(p->k->place, config, &err) < 0 ? arg : NULL;
 }
 
-/* A skopeo of ours counts, and hands on. */
+/* A script that replaces skopeo counts the calls and runs the real one. */
 static void two_at_once_are_one(void **state)
 {
     struct image_kit *k = *state;
@@ -128,14 +129,14 @@ static void two_at_once_are_one(void **state)
     assert_int_equal(tool_find("skopeo", path), 0);
     registry_start(k, &r, false);
     push(k, &r, "one", NULL);
-    /* A second is time enough for all to have asked. */
+    /* The sleep of a second lets all threads send their requests. */
     (void)snprintf(
         text, sizeof text,
         "#!/bin/sh\nfor word; do case $word in inspect|copy) echo $word >>%s/count; sleep 1;; esac; done\nexec %s \"$@\"\n",
         k->folder.path, path);
     folder_put(&k->folder, "bin/skopeo", text);
     folder_put(&k->folder, "count", "");
-    assert_int_equal(chmod(folder_at(&k->folder, "count"), 0666), 0); /* he who fetches is somebody else */
+    assert_int_equal(chmod(folder_at(&k->folder, "count"), 0666), 0); /* the fetch user is another user */
     assert_int_equal(chmod(folder_at(&k->folder, "bin/skopeo"), 0755), 0);
     CLEANUP(mem) char *before = mem_strdup(getenv("PATH"));
     assert_int_equal(setenv("PATH", folder_at(&k->folder, "bin"), 1), 0);
@@ -151,11 +152,12 @@ static void two_at_once_are_one(void **state)
         }
     }
     assert_int_equal(setenv("PATH", before, 1), 0);
-    /* The first three: one look and one pull. Those who always want to look: a look by the first, the others had that. */
+    /* The first three threads share one inspect and one copy. With `always`, the first one's inspect serves the
+     * others. */
     assert_string_equal(folder_get(&k->folder, "count"), "inspect\ncopy\ninspect\n");
 }
 
-/* Docker's own kind of manifest, which umoci does not read. */
+/* Docker's manifest format, which umoci does not support. */
 static void schema_2_is_read(void **state)
 {
     struct image_kit *k = *state;
@@ -178,7 +180,7 @@ static void schema_2_is_read(void **state)
     assert_string_equal(digest, tail + 1);
 }
 
-/* An index of two machines' images, under a tag and by its digest. */
+/* An index with images for two architectures, pulled by tag and by digest. */
 static void the_image_of_this_machine_is_pulled(void **state)
 {
     struct image_kit *k = *state;
@@ -222,7 +224,7 @@ static void the_image_of_this_machine_is_pulled(void **state)
     }
 }
 
-/* From the registry to its output. */
+/* From the registry to the output of the container. */
 static void what_was_pulled_runs(void **state)
 {
     struct image_kit *k = *state;
@@ -244,7 +246,7 @@ static void what_was_pulled_runs(void **state)
     assert_int_equal(place_begin(k->place, id, "{}", &k->err), 0);
     if (bundle_make(k->place, id, config, &(struct bundle_options){.user = &user}, &k->err) < 0)
         fail_msg("%s", k->err.text);
-    images_trim(k->place, 0); /* it is in use, and stays */
+    images_trim(k->place, 0); /* in use, so it stays */
     char bundle[256], name[32];
     (void)snprintf(bundle, sizeof bundle, "%s/state/instances/%" PRIu64 "/bundle", k->folder.path, id);
     (void)snprintf(name, sizeof name, "berth-%" PRIu64, id);

@@ -1,4 +1,4 @@
-/* image_test.c - images from layouts: what they hold, hostile ones, broken ones, and their end. */
+/* image_test.c - images from layouts: content, hostile and broken layouts, removal. */
 #include "machine/image/image_kit_test.h"
 
 #include <dirent.h>
@@ -25,7 +25,7 @@ static int ensure(struct image_kit *k, const char *layout, const char *tag)
     return image_ensure(k->place, config, &k->err);
 }
 
-/* Nothing is under way, and so many images are unpacked. */
+/* Checks the number of unpacked images, and that no temporary directory is left. */
 static void assert_images(struct image_kit *k, size_t want)
 {
     CLEANUP(close_fd) int images = open(folder_at(&k->folder, "state/images"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -44,7 +44,7 @@ static void assert_images(struct image_kit *k, size_t want)
     assert_int_equal(unpacked, want);
 }
 
-/* ---- what is in it ---- */
+/* ---- content ---------------------------------------------------------------------------------------------------- */
 
 static void layers_lie_over_each_other(void **state)
 {
@@ -86,10 +86,10 @@ static void layers_lie_over_each_other(void **state)
     assert_int_equal(stat(root_of(k, digest, "suid"), &st), 0);
     assert_int_equal(st.st_mode & 07777, 04755);
     assert_int_equal(stat(folder_at(&k->folder, "state/images/unpacked"), &st), 0);
-    assert_int_equal(st.st_mode & 077, 0); /* nobody else reaches what is set-user-id in there */
+    assert_int_equal(st.st_mode & 077, 0); /* set-user-id files in it are not accessible to others */
     assert_images(k, 1);
 
-    /* Again, without a tag: nothing to do, though the layout is broken by now. */
+    /* Without a tag, an unpacked image is found although the layout is broken now. */
     char path[512];
     (void)snprintf(path, sizeof path, "%s/blobs/sha256/%s", folder_at(&k->folder, "layout"), digest + 7);
     assert_int_equal(unlink(path), 0);
@@ -100,7 +100,7 @@ static void layers_lie_over_each_other(void **state)
 
 /* ---- hostile and broken ---- */
 
-/* Each of these tries to leave its root, or to bring in what it must not. Outside is the file "victim". */
+/* Each layer tries to leave its root, or to bring in a forbidden file. The file "victim" is outside. */
 static void hostile_layers_stay_inside(void **state)
 {
     struct image_kit *k = *state;
@@ -150,7 +150,7 @@ static void hostile_layers_stay_inside(void **state)
         (void)snprintf(name, sizeof name, "hostile%zu", i);
         layout_put(folder_at(&k->folder, name), "1", &layer, 1, "\"Cmd\":[\"x\"]", digest);
         assert_int_equal(stat(k->folder.path, &before), 0);
-        int rc = ensure(k, name, "1"); /* to refuse is as good as to stay inside */
+        int rc = ensure(k, name, "1"); /* rejecting the image is as good as staying inside */
         print_message("%s: %s\n", rows[i].label, rc < 0 ? k->err.text : "unpacked inside");
         assert_string_equal(folder_get(&k->folder, "victim"), "whole");
         assert_int_equal(access(outside, F_OK), -1);
@@ -163,7 +163,7 @@ static void hostile_layers_stay_inside(void **state)
     }
 }
 
-/* What goes wrong is told, and leaves nothing that could be used. */
+/* Errors are reported, and no usable image is left. */
 static void broken_layouts_are_refused(void **state)
 {
     struct image_kit *k = *state;
@@ -201,7 +201,7 @@ static void broken_layouts_are_refused(void **state)
             CLEANUP(mem) char *text = NULL;
             size_t len = 0;
             assert_int_equal(tree_read(AT_FDCWD, folder_at(&k->folder, file), 1 << 20, &text, &len), 0);
-            if (manifest) /* a blank more: the same meaning, other bytes */
+            if (manifest) /* an additional blank: the same meaning, other bytes */
                 text[len] = ' ';
             else
                 text[512] ^= 1;
@@ -245,7 +245,7 @@ static void a_full_disk_is_told(void **state)
     assert_int_equal(umount2(folder_at(&k->folder, "state/images"), MNT_DETACH), 0);
 }
 
-/* ---- the end ---- */
+/* ---- removal ---------------------------------------------------------------------------------------------------- */
 
 static void make_image(struct image_kit *k, const char *name, char digest[static 72], int age_s)
 {
@@ -283,7 +283,7 @@ static void what_nobody_uses_goes_oldest_first(void **state)
     folder_put(&k->folder, "state/images/refs/app:2", newest);
 
     images_trim(k->place, UINT64_MAX);
-    assert_images(k, 4); /* within the bound; what a crash left is gone */
+    assert_images(k, 4); /* within the bound; leftovers of a crash are removed */
     images_trim(k->place, 3 * 4096);
     assert_int_equal(access(root_of(k, oldest, "."), F_OK), -1);
     assert_images(k, 3);
@@ -325,7 +325,7 @@ static void at_once_is_once(void **state)
     assert_images(k, 1);
 }
 
-/* A program of that name stands in for curl and says what it was told: who sends nothing is not waited for until the end of all. */
+/* A script that replaces curl prints its arguments: they make curl give up a stalled download before the timeout. */
 static void a_stalled_download_ends(void **state)
 {
     struct image_kit *k = *state;
@@ -334,7 +334,7 @@ static void a_stalled_download_ends(void **state)
     str_addf(&script, "#!/bin/sh\necho \"$*\" >'%s'\necho too slow >&2\nexit 28\n", folder_at(&k->folder, "words"));
     folder_put(&k->folder, "bin/curl", script.at);
     folder_put(&k->folder, "words", "");
-    assert_int_equal(chmod(folder_at(&k->folder, "words"), 0666), 0); /* he who fetches is somebody else */
+    assert_int_equal(chmod(folder_at(&k->folder, "words"), 0666), 0); /* the fetch user is another user */
     assert_int_equal(chmod(folder_at(&k->folder, "bin/curl"), 0755), 0);
     str_add(&before, path ? path : "");
     str_addf(&after, "%s:%s", folder_at(&k->folder, "bin"), before.at);

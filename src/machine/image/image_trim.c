@@ -1,4 +1,4 @@
-/* image_trim.c - images that nobody uses any more, and what crashes have left. */
+/* image_trim.c - removes unused images, and what crashes have left. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static void dir_cleanup(DIR **dir)
         (void)closedir(*dir);
 }
 
-/* Calls for each name in a folder that does not begin with a dot. */
+/* Calls `each` for every name in a directory that does not start with a dot. */
 static void names_each(int folder, void (*each)(void *ctx, int folder, const char *name), void *ctx)
 {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -51,7 +51,7 @@ static void names_each(int folder, void (*each)(void *ctx, int folder, const cha
             each(ctx, folder, e->d_name);
 }
 
-/* ---- what is there --------------------------------------------------------------------------------------------------- */
+/* ---- inventory -------------------------------------------------------------------------------------------------- */
 
 static void kept_add(void *ctx, int folder, const char *name)
 {
@@ -97,16 +97,17 @@ static int older(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* ---- away with it ------------------------------------------------------------------------------------------------------ */
+/* ---- removal ---------------------------------------------------------------------------------------------------- */
 
-/* First out of sight, so that nothing half removed is ever used; a crash in between leaves a folder of a past epoch. */
+/* Renames the image first, so that a partly removed one is never used; a crash in between leaves a temporary directory
+ * of an earlier epoch. */
 static bool kept_remove(struct shelf *s, int images, int unpacked, const struct kept *k)
 {
     char away[64 + IMAGE_DIGEST_MAX], root_name[IMAGE_DIGEST_MAX + 16];
     (void)snprintf(root_name, sizeof root_name, "%s/rootfs", k->name);
     CLEANUP(close_fd) int root = tree_open(unpacked, root_name, O_RDONLY | O_DIRECTORY, 0);
     if (root < 0 || flock(root, LOCK_EX | LOCK_NB) < 0)
-        return false; /* a bundle is being made of it */
+        return false; /* a bundle is being made from it */
     struct shelf now = {.place = s->place};
     vec_push(&now.at, *k);
     (void)place_each(s->place, mark_used, &now);
@@ -131,7 +132,7 @@ static void left_remove(void *ctx, int images, const char *name)
         (void)tree_remove(images, name);
 }
 
-/* A name whose image is gone means nothing any more. */
+/* Removes a name whose image is gone. */
 static void ref_check(void *ctx, int refs, const char *name)
 {
     const struct shelf *s = ctx;
@@ -157,7 +158,7 @@ void images_trim(struct place *p, uint64_t bytes_max)
         qsort(s.at.at, s.at.len, sizeof *s.at.at, older);
     (void)place_each(p, mark_used, &s);
     for (size_t i = 0; i < s.at.len && s.bytes > bytes_max; i++)
-        /* vectors: kept_remove pushes to a list of its own */
+        /* kept_remove pushes only to a vector of its own */
         if (!s.at.at[i].in_use && kept_remove(&s, images, unpacked, &s.at.at[i]))
             s.bytes -= s.at.at[i].bytes;
     names_each(refs, ref_check, &s);

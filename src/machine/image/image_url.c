@@ -1,5 +1,6 @@
-/* image_url.c - disks of virtual machines: a file of the node, or fetched from a URL, by somebody without rights (image_fetch.h),
- * and kept by its digest. */
+/* image_url.c - disks of virtual machines: a file of the node, or fetched from a URL by an unprivileged user
+ * (image_fetch.h) and stored under its digest.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,15 +15,15 @@
 #include "wire/text/document.h"
 
 #define FETCH_NS (INT64_C(3600) * 1000000000)
-#define SPEED_BYTES "4096" /* a second, on the mean of SPEED_S */
+#define SPEED_BYTES "4096" /* bytes per second, averaged over SPEED_S */
 #define SPEED_S "60"
 
 static int disk_fetch(const struct place *p, struct fetch *f, const struct image_name *n, struct berth_err *err)
 {
     char what[256];
     (void)snprintf(what, sizeof what, "cannot fetch image %.180s", n->path);
-    /* -q: nobody's settings; -g: the URL as it is written. Images are fetched one after the other: whoever sends next to nothing for a
-     * while would hold up all who wait for theirs. */
+    /* -q: no configuration files; -g: no URL globbing. The speed limit aborts a stalled server: images are fetched one
+     * after the other, so it would block the others. */
     const char *const argv[] = {"curl",        "-q",           "-g",          "--fail",
                                 "--silent",    "--show-error", "--location",  "--max-redirs",
                                 "5",           "--proto",      "=http,https", "--proto-redir",
@@ -37,11 +38,12 @@ static int disk_fetch(const struct place *p, struct fetch *f, const struct image
     return fetch_run(f, &t, NULL, err);
 }
 
-/* What it really is stays untold: who may not read a page of this network could learn of it by guesses. */
+/* The error does not contain the actual digest: it would allow users to probe the content of internal pages by
+ * guessing. */
 static int disk_take(const struct fetch *f, const struct image_name *n, int root, struct berth_err *err)
 {
     int rc = fetch_take(f, "disk", UINT64_MAX, n->digest, root, "disk");
-    if (rc == -EBADMSG || rc == -ENOENT) /* of what is empty curl makes no file */
+    if (rc == -EBADMSG || rc == -ENOENT) /* curl creates no file for empty content */
         return err_set(err, EBADMSG, "image %.180s: what is there has another sha256 than vm.sha256 says", n->path);
     if (rc == -ENOSPC)
         return err_set(err, ENOSPC, "cannot fetch image %.180s: the disk is full", n->path);
@@ -63,7 +65,7 @@ int url_fetch(const struct place *p, const struct image_name *n, int tmp, struct
         rc = disk_take(&f, n, root, err);
     if (rc < 0)
         return rc;
-    /* Whoever the instance runs as reads it, where it is mounted for him; nobody writes it. */
+    /* Readable by any user, because the instance's user reads it where it is mounted; writable by none. */
     rc = fchmodat(root, "disk", 0444, 0) < 0 ? -errno : unpacked_complete(unpacked, config);
     return rc < 0 ? err_set(err, -rc, "image %.180s: cannot keep it: %s", n->path, strerror(-rc)) : 0;
 }
@@ -71,7 +73,7 @@ int url_fetch(const struct place *p, const struct image_name *n, int tmp, struct
 int file_open(const char *path, const char *what, int *ret, struct berth_err *err)
 {
     struct stat st;
-    /* Not blocking: what is no file might wait for ever. */
+    /* O_NONBLOCK, because opening a FIFO might block for ever. */
     CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return err_set(err, errno, "%s %.180s: cannot open it on this node: %s", what, path, strerror(errno));

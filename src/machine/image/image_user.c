@@ -1,4 +1,4 @@
-/* image_user.c - whom an image wants to run as. */
+/* image_user.c - finds the user and groups that an image runs as. */
 #include "machine/image/image_user.h"
 
 #include <errno.h>
@@ -15,9 +15,10 @@
 
 enum { FIELDS_MAX = 7, NAME_MAX_LEN = 256 };
 
-/* ---- the files ---------------------------------------------------------------------------------------------------------- */
+/* ---- passwd and group files ------------------------------------------------------------------------------------- */
 
-/* Looked at before it is opened: to open a device or a pipe may do something. No file at all is an empty one. */
+/* Reads a file of the image. Checks its type before opening it for reading, because opening a device or a FIFO may have
+ * side effects. A missing file counts as empty. */
 static int users_read(int root, const char *path, char **ret, struct berth_err *err)
 {
     char again[32];
@@ -39,7 +40,7 @@ static int users_read(int root, const char *path, char **ret, struct berth_err *
     return rc < 0 ? err_set(err, EINVAL, "the image's %s cannot be read: %s", path, strerror(-rc)) : 0;
 }
 
-/* The next line that has so many fields at least, cut at its colons; false: there is none. */
+/* Splits the next line with at least `want` fields at its colons; false: there is none. */
 static bool line_next(char **at, size_t want, char *fields[static FIELDS_MAX])
 {
     char *line;
@@ -53,7 +54,7 @@ static bool line_next(char **at, size_t want, char *fields[static FIELDS_MAX])
     return false;
 }
 
-/* All ids but the last one, which means none. */
+/* Parses an id; the largest one is invalid, as it means "unchanged". */
 static bool id_read(const char *text, uint32_t *ret)
 {
     int64_t id;
@@ -63,11 +64,11 @@ static bool id_read(const char *text, uint32_t *ret)
     return true;
 }
 
-/* ---- what is wanted ------------------------------------------------------------------------------------------------------- */
+/* ---- lookup ----------------------------------------------------------------------------------------------------- */
 
 struct wish {
     char user[NAME_MAX_LEN], group[NAME_MAX_LEN]; /* "": not given */
-    char name[NAME_MAX_LEN];                      /* of the user, as /etc/passwd has it; "": it has none */
+    char name[NAME_MAX_LEN];                      /* user name of /etc/passwd; "": none */
 };
 
 static int wish_read(const char *text, struct wish *ret, struct berth_err *err)
@@ -104,7 +105,7 @@ static int user_find(int root, struct wish *w, struct image_user *ret, struct be
         return 0;
     }
     if (number || strcmp(w->user, "root") == 0)
-        return 0; /* 0, or the number; and group 0 */
+        return 0; /* uid 0 or the given number, with group 0 */
     return err_set(err, EINVAL, "the image wants to run as '%s', who is not in its /etc/passwd", w->user);
 }
 

@@ -1,4 +1,4 @@
-/* Whom an image wants to run as, by its own files, whoever wrote them. */
+/* image_user_test.c - users of images, with valid and hostile passwd and group files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void users_are_found(void **state)
         const char *user;
         uint32_t uid, gid;
         size_t groups;
-        uint32_t last; /* of the groups */
+        uint32_t last; /* last supplementary group */
     } rows[] = {
         {NULL,         0,          0,    0, 0 },
         {"",           0,          0,    0, 0 },
@@ -79,7 +79,7 @@ static void without_files(void **state)
         {"65534:65534", 0      },
         {"web",         -EINVAL},
         {"0:web",       -EINVAL},
-        {"4294967295",  -EINVAL}, /* means none, and is no name */
+        {"4294967295",  -EINVAL}, /* means "unchanged", and is no name */
         {"-1",          -EINVAL},
         {"0x10",        -EINVAL},
     };
@@ -88,11 +88,11 @@ static void without_files(void **state)
         struct image_user got = {.uid = 99};
         struct berth_err err;
         assert_int_equal(find(&f, rows[i].user, &got, &err), rows[i].rc);
-        assert_true(rows[i].rc == 0 || got.uid == 99); /* untouched */
+        assert_true(rows[i].rc == 0 || got.uid == 99); /* output untouched on failure */
     }
 }
 
-/* A name of any length, and a wish of any. */
+/* Names of any length in the files and in the request. */
 static void long_names(void **state)
 {
     (void)state;
@@ -125,22 +125,22 @@ static void more_groups_than_there_is_room_for(void **state)
     assert_int_equal(got.groups_len, IMAGE_GROUPS_MAX);
 }
 
-/* Files that are none, lead elsewhere, or are too large: a sentence, and nothing is read that is not the image's. */
+/* Files of a wrong type, links out of the root, or too large files: an error, and no file outside the image is read. */
 static void hostile_files(void **state)
 {
     (void)state;
     static const struct {
         const char *label, *want;
-    } rows[] =
-        {
-            {"pipe",   "is no file"      },
-            {"folder", "is no file"      },
-            {"huge",   "is larger than"  },
-            {"loop",   "cannot be opened"},
-            {"device", "is no file"      },
-            {"out",    "who is not in"   }, /* the node's own /etc/passwd has a daemon; the image's is where the link leads in it: nowhere */
-            {"above",  "who is not in"   },
-            {"proc",   "who is not in"   },
+    } rows[] = {
+        {"pipe",   "is no file"      },
+        {"folder", "is no file"      },
+        {"huge",   "is larger than"  },
+        {"loop",   "cannot be opened"},
+        {"device", "is no file"      },
+ /* the node's /etc/passwd has a user daemon; within the image's root these links lead nowhere */
+        {"out",    "who is not in"   },
+        {"above",  "who is not in"   },
+        {"proc",   "who is not in"   },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(folder) struct folder f = folder_new();
@@ -165,7 +165,7 @@ static void hostile_files(void **state)
             rc = symlink("/proc/self/root/etc/passwd", path);
         else {
             folder_put(&f, "etc/passwd", "daemon:x:1:1::/:\n");
-            rc = truncate(path, (off_t)1 << 40); /* no blocks: it costs the image nothing */
+            rc = truncate(path, (off_t)1 << 40); /* a sparse file, which costs the image nothing */
         }
         if (rc < 0 && errno == EPERM) {
             print_message("skip: not root\n");
@@ -177,11 +177,11 @@ static void hostile_files(void **state)
         assert_int_equal(find(&f, "daemon", &got, &err), -EINVAL);
         if (!strstr(err.text, rows[i].want))
             fail_msg("%s: %s", rows[i].label, err.text);
-        assert_int_equal(find(&f, "", &got, &err), 0); /* who asks for nobody does not look */
+        assert_int_equal(find(&f, "", &got, &err), 0); /* without a user no file is read */
     }
 }
 
-/* Links within the image are the image's affair. */
+/* Links within the image are followed. */
 static void links_within(void **state)
 {
     (void)state;

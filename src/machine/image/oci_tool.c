@@ -1,4 +1,4 @@
-/* oci_tool.c - runs a program of the system's to its end. */
+/* oci_tool.c - runs a system program to its end. */
 #include "machine/image/oci_tool.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ int tool_find(const char *name, char ret[static PATH_MAX])
     return find_on(getenv("PATH"), name, ret) || find_on(usual_path, name, ret) ? 0 : -ENOENT;
 }
 
-/* ---- the child ------------------------------------------------------------------------------------------------------ */
+/* ---- child process ---------------------------------------------------------------------------------------------- */
 
 struct child {
     pid_t pid;
@@ -67,7 +67,7 @@ struct child {
 
 static void child_cleanup(struct child *c)
 {
-    if (c->pid > 0) { /* still there: all of its group, then it is waited for */
+    if (c->pid > 0) { /* kills its process group and reaps it */
         (void)kill(-c->pid, SIGKILL);
         (void)kill(c->pid, SIGKILL);
         while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
@@ -78,7 +78,7 @@ static void child_cleanup(struct child *c)
     close_fd_cleanup(&c->err);
 }
 
-/* After fork in a program with threads: only what is safe in a signal handler. */
+/* Runs after fork in a multithreaded program: only async-signal-safe functions. */
 _Noreturn static void child_exec(const char *path, const struct tool *tool, char *const *env, int out, int err)
 {
     struct sigaction usual = {.sa_handler = SIG_DFL};
@@ -125,7 +125,7 @@ static int child_start(const char *path, const struct tool *tool, struct child *
     if (pid < 0)
         return -errno;
     if (pid == 0) {
-        (void)close(ret->out); /* or its own would hide that the parent's are gone */
+        (void)close(ret->out); /* or the child's copy would hide that the parent has closed its ends */
         (void)close(ret->err);
         child_exec(path, tool, env ? env : environ, out_end, err_end);
     }
@@ -134,11 +134,11 @@ static int child_start(const char *path, const struct tool *tool, struct child *
     return ret->pidfd < 0 ? -errno : 0;
 }
 
-/* How often the room on the disk is looked at, and how much more time passes between two measurements of the folder than one of them
- * takes. */
+/* Interval of checks of free space; minimum ratio of the pause between two measurements of the directory to the
+ * duration of one; reserved fraction of inodes. */
 enum { LOOK_NS = 200 * 1000 * 1000, MEASURE_PAUSE = 10, SPARE_FILES_PART = 50 };
 
-/* ---- what it says --------------------------------------------------------------------------------------------------- */
+/* ---- output and limits ------------------------------------------------------------------------------------------ */
 
 static int64_t steady_ns(void)
 {
@@ -147,7 +147,8 @@ static int64_t steady_ns(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Reads what is there. Beyond TOOL_OUT_MAX the older half goes, if `tail`, or the rest is dropped. False: at its end. */
+/* Reads the available output. Beyond TOOL_OUT_MAX, drops the older half if `tail`, else the rest. False: end of
+ * file. */
 static bool drain(int *fd, struct str *to, bool tail)
 {
     char block[4096];
@@ -170,7 +171,7 @@ static bool drain(int *fd, struct str *to, bool tail)
     }
 }
 
-/* Is there less room than it must leave? */
+/* Tells whether the disk has less free space than required. */
 static bool is_full(const struct tool *tool)
 {
     struct statvfs v;
@@ -180,17 +181,18 @@ static bool is_full(const struct tool *tool)
            (v.f_files > 0 && v.f_favail < v.f_files / SPARE_FILES_PART);
 }
 
-/* -EFBIG: it has left more in its folder than it may. */
+/* -EFBIG: the directory contains more than allowed. */
 static int fits(const struct tool *tool)
 {
     if (tool->dir < 0 || (!tool->bytes_max && !tool->entries_max))
         return 0;
     int rc = tree_fits(tool->dir, tool->bytes_max ? tool->bytes_max : UINT64_MAX,
                        tool->entries_max ? tool->entries_max : UINT64_MAX);
-    return rc == -EFBIG || rc == -EOVERFLOW ? -EFBIG : 0; /* what changes while it is measured is measured again */
+    /* other errors come from concurrent changes; the next measurement decides */
+    return rc == -EFBIG || rc == -EOVERFLOW ? -EFBIG : 0;
 }
 
-/* As fits(), if it is time; the next time follows from how long it took. */
+/* Calls fits() if it is due, and schedules the next call depending on its duration. */
 static int fits_now(const struct tool *tool, int64_t *next_ns)
 {
     int64_t begin_ns = steady_ns();
@@ -202,7 +204,7 @@ static int fits_now(const struct tool *tool, int64_t *next_ns)
     return rc;
 }
 
-/* Until it has ended; what it started and left behind may hold the pipes open for longer. */
+/* Waits for the end of the program itself, because processes that it leaves behind may keep the pipes open longer. */
 static int child_listen(struct child *c, const struct tool *tool, struct str *out, struct str *said)
 {
     int64_t until_ns = steady_ns() + tool->timeout_ns, measure_ns = 0;
@@ -233,7 +235,7 @@ static int child_listen(struct child *c, const struct tool *tool, struct str *ou
     }
 }
 
-/* The last line that says something; of a logger's line (`level=fatal msg="..."`) only its message. */
+/* Returns the last non-empty line; of a logger's line (`level=fatal msg="..."`) only the message. */
 static char *last_words(struct str *said)
 {
     char *text = said->at;
@@ -254,7 +256,7 @@ static char *last_words(struct str *said)
         }
         *to = '\0';
     }
-    while (*line && (*line == ' ' || (unsigned char)*line >= 0x80)) /* ornaments */
+    while (*line && (*line == ' ' || (unsigned char)*line >= 0x80)) /* skips decorative characters */
         line++;
     return *line ? line : NULL;
 }
@@ -267,7 +269,7 @@ static int too_large(const struct tool *tool, struct berth_err *err)
                    tool->what, tool->bytes_max >> 20, tool->entries_max);
 }
 
-/* Has it met the limit of a file's size? Programs in C and in Go say it in different words. */
+/* Tells whether the program hit the file size limit; programs in C and in Go report it differently. */
 static bool is_too_large(int status, const char *said)
 {
     return (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ) || strstr(said, "file too large") ||
@@ -294,7 +296,7 @@ int tool_run(const struct tool *tool, struct str *ret_out, struct berth_err *err
     if (rc < 0)
         return err_set(err, -rc, "%s: cannot run %s: %s", tool->what, tool->argv[0], strerror(-rc));
     if (!tool->entrances)
-        (void)kill(-c.pid, SIGKILL); /* what it leaves behind; its number is its own until it is waited for */
+        (void)kill(-c.pid, SIGKILL); /* kills remaining processes of its group; the pid is not reused before waitpid */
     int status = 0;
     while (waitpid(c.pid, &status, 0) < 0)
         if (errno != EINTR)

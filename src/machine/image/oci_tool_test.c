@@ -1,4 +1,4 @@
-/* oci_tool_test.c - programs of the system's, and what they leave behind. */
+/* oci_tool_test.c - system programs, and processes that they leave behind. */
 #include "machine/image/oci_tool.h"
 
 #include <setjmp.h>
@@ -15,7 +15,8 @@
 #include "machine/launch/folder_test.h"
 #include "machine/launch/state_file.h"
 
-/* A shell that goes at once and leaves a child behind in its group of processes, which says "here" when it is told to; which one. */
+/* Runs a shell that exits at once and leaves a child in its process group, which writes "here" when it is told to.
+ * Returns the child's pid. */
 static pid_t leave(const struct folder *f, const char *const *entrances)
 {
     static const char script[] =
@@ -31,7 +32,7 @@ static pid_t leave(const struct folder *f, const char *const *entrances)
     return (pid_t)strtol(str_text(&out), NULL, 10);
 }
 
-/* Dead, whether or not somebody has waited for it. */
+/* Tells whether the process is dead, reaped or not. */
 static bool is_dead(pid_t pid)
 {
     char path[64], line[256] = "";
@@ -43,7 +44,7 @@ static bool is_dead(pid_t pid)
     return dead;
 }
 
-/* It does one or the other; true: it dies. */
+/* Waits until the process writes "here" or dies; true: it dies. */
 static bool dies(const struct folder *f, pid_t pid)
 {
     for (int i = 0; i < 6000; i++) {
@@ -71,7 +72,7 @@ static void in_a_group_it_is_the_callers(void **state)
     folder_put(&f, "group", "");
     const char *const entrances[] = {folder_at(&f, "group"), NULL};
     pid_t pid = leave(&f, entrances);
-    assert_string_equal(folder_get(&f, "group"), "0"); /* it has entered */
+    assert_string_equal(folder_get(&f, "group"), "0"); /* it has entered the cgroup */
     assert_false(dies(&f, pid));
     assert_int_equal(kill(pid, SIGKILL), 0);
 }

@@ -1,6 +1,6 @@
-/* tool_user.c - how a program of the system's becomes somebody without rights.
+/* tool_user.c - drops privileges before a system program is executed.
  *
- * What the child does comes after fork in a program with threads: only what is safe in a signal handler.
+ * The child's code runs after fork in a multithreaded program: only async-signal-safe functions.
  */
 #include "machine/image/tool_user.h"
 
@@ -21,9 +21,9 @@
 #include "base/str.h"
 #include "machine/launch/syscalls.h"
 
-/* ---- before ---------------------------------------------------------------------------------------------------------- */
+/* ---- parent ----------------------------------------------------------------------------------------------------- */
 
-/* The way out, whom to trust, and the language of what it says. Whatever else the agent was started with is not for it. */
+/* Variables that are passed on: search path, proxies, certificates, language. Other variables of the agent are not. */
 static const char *const handed_on[] = {
     "PATH",          "LANG",         "LC_ALL",         "TZ",
     "http_proxy",    "https_proxy",  "no_proxy",       "all_proxy",
@@ -64,11 +64,12 @@ void tool_env_cleanup(char ***env)
 pid_t tool_user_fork(void)
 {
     long pid = syscall(SYS_clone, (unsigned long)(CLONE_NEWPID | SIGCHLD), NULL, NULL, NULL, NULL);
-    /* In a container that may not: its group of processes is ended, and what left that is not believed (image_fetch.c). */
+    /* Without the permission (in a container), uses fork: the process group is killed, and later changes of remaining
+     * processes are not trusted (image_fetch.c). */
     return pid < 0 && errno != EAGAIN && errno != ENOMEM ? fork() : (pid_t)pid;
 }
 
-/* ---- the child ------------------------------------------------------------------------------------------------------- */
+/* ---- child ------------------------------------------------------------------------------------------------------ */
 
 static void say(const char *text)
 {
@@ -76,7 +77,7 @@ static void say(const char *text)
     (void)n;
 }
 
-/* The agent may be kept from being killed for want of memory; what strangers can make grow is not. */
+/* The agent may be protected from the OOM killer; programs that process remote data are not. */
 static void oom_score_reset(void)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -91,7 +92,7 @@ static int rights_drop(const struct tool_user *user)
     for (unsigned long i = 0; prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++)
         (void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
     (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    /* By the kernel's own numbers: the C library would look for this program's other threads, which are not here. */
+    /* By raw system calls: the C library would signal the other threads, which do not exist after fork. */
     if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, user->gid, user->gid, user->gid) < 0 ||
         syscall(SYS_setresuid, user->uid, user->uid, user->uid) < 0 || syscall(SYS_capset, &head, none) < 0 ||
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -112,13 +113,13 @@ int tool_user_become(const struct tool_user *user)
         say("this node cannot run it as the user of --network-user\n");
         return -1;
     }
-    if (chdir(user->home) < 0) { /* by its name, as whatever it runs will */
+    if (chdir(user->home) < 0) { /* by path, as the program will resolve it */
         say("the user of --network-user cannot reach ");
         say(user->home);
         say(": a folder above it is closed to others, open it with chmod o+x\n");
         return -1;
     }
-    /* The kernel has forgotten with the change of user what was to happen at the parent's end, which may have come. */
+    /* The change of uid has cleared the parent-death signal; the parent may have died meanwhile. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || poll(&parent, 1, 0) < 0 || parent.revents & POLLERR)
         return -1;
     if (syscalls_narrow(NULL) < 0) {

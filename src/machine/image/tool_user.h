@@ -1,14 +1,15 @@
-/* tool_user.h - how a program of the system's becomes somebody without rights; oci_tool.c alone includes it. */
+/* tool_user.h - drops privileges before a system program is executed; only oci_tool.c includes it. */
 #pragma once
 
 #include <sys/types.h>
 
 #include "machine/image/oci_tool.h"
 
-/* What it may know of this process's environment, and its own home. Ends with NULL. */
+/* Builds the environment: allowed variables of this process, and the user's home. NULL-terminated. */
 char **tool_user_env(const struct tool_user *user);
 void tool_env_cleanup(char ***env);
-/* As fork, in a PID namespace of its own where this process may make one: then nothing of it is left once it was waited for. */
+/* Like fork, with a new PID namespace if this process may create one: then no descendant is left after the child was
+ * reaped. */
 pid_t tool_user_fork(void);
-/* In the child, which is root: standard output must be a pipe to the parent. -1: said why on standard error. */
+/* In the child, as root; standard output must be a pipe to the parent. -1: the reason was written to standard error. */
 int tool_user_become(const struct tool_user *user);

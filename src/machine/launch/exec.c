@@ -1,4 +1,6 @@
-/* exec.c - a program beside a living instance: `berth-shim exec` is spawned, joins it, and becomes the program. */
+/* exec.c - runs a program beside a running instance: spawns `berth-shim exec`, which joins the instance and executes
+ * the program.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,9 +24,9 @@
 #include "machine/launch/launch_spec.h"
 #include "machine/launch/state_file.h"
 
-/* Both ends of what the program reads and writes. */
+/* Both ends of the program's standard streams. */
 struct ends {
-    int in, out, err;    /* ours */
+    int in, out, err;    /* the caller's */
     int in_, out_, err_; /* the program's */
 };
 
@@ -83,7 +85,7 @@ static void json_cleanup(json_t **j)
     json_decref(*j);
 }
 
-/* A file in memory, ready to be read. */
+/* Creates a memory file with these bytes, positioned at its start. */
 static int memory_make(const char *bytes, size_t len)
 {
     CLEANUP(close_fd) int fd = memfd_create("berth-exec", MFD_CLOEXEC);
@@ -94,7 +96,7 @@ static int memory_make(const char *bytes, size_t len)
     return rc ? rc : take_fd(&fd);
 }
 
-/* What to run, for the helper to read. */
+/* Writes the description of the program for `berth-shim exec`. */
 static int wish_make(const char *const *argv, const char *const *env, struct berth_err *err)
 {
     CLEANUP(str) struct str text = {0};
@@ -107,7 +109,7 @@ static int wish_make(const char *const *argv, const char *const *env, struct ber
     return rc < 0 ? err_set(err, -rc, "cannot say what to run: %s", strerror(-rc)) : rc;
 }
 
-/* A name that is said twice counts as it was said last, for every program. */
+/* Adds or replaces a variable, because programs differ in how they treat duplicate names. */
 static int environment_add(json_t *env, const char *one)
 {
     size_t len = strcspn(one, "="), i;
@@ -122,8 +124,9 @@ static int environment_add(json_t *env, const char *one)
     return json_array_append_new(env, text) ? -ENOMEM : 0;
 }
 
-/* For a runtime: the container's own process as its bundle has it (user, folder, capabilities, environment), with other
- * arguments. Told by options, runtimes differ in what they leave out. */
+/* Writes the process description for an OCI runtime: the process of the bundle (user, working directory, capabilities,
+ * environment) with other arguments. Not passed by command-line options, because runtimes differ in what they then
+ * leave out. */
 static int process_make(const char *bundle, const char *const *argv, const char *const *env, bool terminal,
                         struct berth_err *err)
 {
@@ -175,7 +178,7 @@ static int helper_run(const char *shim, const char *dir, int wish, int process, 
     if (rc)
         return err_set(err, -rc, "cannot run the shim '%s': %s", shim, strerror(-rc));
     close(take_fd(&theirs));
-    pidfd = pidfd_open(pid, 0); /* our child: the number is its own until we wait for it */
+    pidfd = pidfd_open(pid, 0); /* the pid is not reused before this process reaps its child */
     if (pidfd < 0) {
         rc = err_set(err, errno, "cannot watch process %d: %s", (int)pid, strerror(errno));
         (void)kill(pid, SIGKILL);
@@ -189,7 +192,7 @@ static int helper_run(const char *shim, const char *dir, int wish, int process, 
     return 0;
 }
 
-/* The instance's folder, and what it was started with. The helper finds out whether it lives. */
+/* Returns the instance directory and the spec of its shim. `berth-shim exec` checks whether the instance runs. */
 static int instance_find(const struct place *p, uint64_t id, char ret_dir[static PLACE_PATH_MAX], struct spec *ret,
                          struct berth_err *err)
 {
@@ -241,7 +244,7 @@ int beside_start(const struct place *p, uint64_t id, const char *const *argv, co
     return 0;
 }
 
-/* The helper's socket closes without a word when it becomes the program. */
+/* On success `berth-shim exec` becomes the program, which closes the socket without a message. */
 int beside_failed(const struct beside *b, struct berth_err *err)
 {
     struct shim_word word;
@@ -267,5 +270,5 @@ void beside_resize(const struct beside *b, unsigned rows, unsigned columns)
 {
     struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
 
-    (void)ioctl(b->in, TIOCSWINSZ, &size); /* without a terminal there is nothing to resize */
+    (void)ioctl(b->in, TIOCSWINSZ, &size); /* fails harmlessly without a terminal */
 }

@@ -1,11 +1,11 @@
-/* Programs beside living instances. */
+/* exec_test.c - programs beside running instances. */
 #include "machine/launch/launch_kit_test.h"
 
 #include <sys/ioctl.h>
 
 static const char *const no_env[] = {NULL};
 
-/* Reads until the other end closes, and waits for the program: its exit code. */
+/* Reads until end of file, reaps the program, and returns its exit code. */
 static int finish(struct beside *b, struct str *out, struct str *err)
 {
     siginfo_t info;
@@ -124,7 +124,7 @@ static void in_a_terminal(void **state)
     kit_wait(&run);
 }
 
-/* Begins, and ends without having become the program. */
+/* Starts a program that ends without being executed; returns the error. */
 static int never_run(struct kit *k, uint64_t id, const char *program, enum beside_kind kind, struct berth_err *err)
 {
     const char *const argv[] = {program, NULL};
@@ -159,7 +159,7 @@ static void refusals(void **state)
     assert_string_equal(err.text, "the instance does not run");
 }
 
-/* Nobody reads what it says, and it may say a lot. */
+/* Output of a silent program is discarded without blocking it. */
 static void words_that_go_nowhere(void **state)
 {
     struct kit *k = *state;
@@ -230,7 +230,7 @@ static void mounts_of_its_own(void **state)
     log = kit_log(k, l->id);
     assert_string_equal(log, "a file\nin a folder\nread only\ntmpfs\n750\nup\n");
     mem_free(log);
-    /* Written through to the source, visible beside it, and nowhere else. */
+    /* Written to the source, visible to the program beside it, and nowhere else. */
     (void)snprintf(in, sizeof in, "%s/new", source);
     assert_int_equal(access(in, F_OK), 0);
     (void)snprintf(in, sizeof in, "%s/new", targets[0]);
@@ -241,7 +241,7 @@ static void mounts_of_its_own(void **state)
     kit_wait(&run);
 }
 
-/* A target that is missing is made for the instance alone. What was there stays what it is, to be written as before. */
+/* A missing target is created for the instance only. Existing entries stay visible and writable. */
 static void nothing_is_made_on_the_node(void **state)
 {
     struct kit *k = *state;
@@ -287,7 +287,7 @@ static void nothing_is_made_on_the_node(void **state)
     kit_remove(root);
 }
 
-/* A workload may own a part of the way to a target; as root nothing is made or covered through its links. */
+/* A workload may own a part of the path to a target: nothing is created or mounted by root through its links. */
 static void no_link_on_the_way(void **state)
 {
     struct kit *k = *state;

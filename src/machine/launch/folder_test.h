@@ -1,6 +1,6 @@
-/* folder_test.h - a temporary folder with files in it, for tests that show the code another machine.
+/* folder_test.h - a temporary directory with files, for tests that imitate another machine.
  *
- * Include <cmocka.h> and what it needs before this. What goes wrong here fails the test.
+ * Include <cmocka.h> and its prerequisites before this. Errors fail the test.
  */
 #pragma once
 
@@ -40,7 +40,7 @@ static inline void folder_cleanup(struct folder *f)
         (void)nftw(f->path, folder_unlink, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* Where a file of the folder is; the text stays valid until the eighth call after. */
+/* Returns the path of a file in the directory; valid until the eighth call after this one. */
 static inline const char *folder_at(const struct folder *f, const char *name)
 {
     static char paths[8][512];
@@ -51,7 +51,7 @@ static inline const char *folder_at(const struct folder *f, const char *name)
     return path;
 }
 
-/* Makes every folder of the path. */
+/* Creates every directory of the path. */
 static inline void folder_make(const struct folder *f, const char *name)
 {
     char path[512];
@@ -64,7 +64,7 @@ static inline void folder_make(const struct folder *f, const char *name)
     }
 }
 
-/* Writes a file, and makes the folders that it needs. */
+/* Writes a file and creates its parent directories. */
 static inline void folder_put(const struct folder *f, const char *name, const char *text)
 {
     char dir[256];
@@ -81,7 +81,7 @@ static inline void folder_put(const struct folder *f, const char *name, const ch
     assert_int_equal(fclose(out), 0);
 }
 
-/* What is in a file; "(none)" where there is none. Valid until the next call. */
+/* Returns the content of a file; "(none)" if it does not exist. Valid until the next call. */
 static inline const char *folder_get(const struct folder *f, const char *name)
 {
     static char text[4096];

@@ -38,7 +38,8 @@ static int lock_take(struct place *p, struct berth_err *err)
     return 0;
 }
 
-/* Two machines made from one image begin with the same number: by chance one gets ahead, and the other gives way. */
+/* Increases the epoch by a random number: of two machines cloned from one image, which start with the same number, the
+ * one with the greater epoch wins and the other gives up the node. */
 static int epoch_next(struct place *p, struct berth_err *err)
 {
     CLEANUP(mem) char *text = NULL;
@@ -64,9 +65,9 @@ static int epoch_next(struct place *p, struct berth_err *err)
     return rc ? err_set(err, -rc, "cannot write '%s/epoch': %s", p->dir, strerror(-rc)) : 0;
 }
 
-/* Owners may pass through to their homes and the roots of their containers, and whoever fetches images to where he may, and
- * list nothing; the rest is nobody's business: images hold programs that are set-user-id. Whatever the umask is, and whoever
- * made the folder. */
+/* Creates the directories. Mode 0711 lets owners reach their homes and the roots of their containers, and the image
+ * fetcher its directory, without listing them; all others are 0700, because images contain set-user-id programs. Modes
+ * are set regardless of the umask and of who created a directory. */
 static int folders_make(struct place *p, struct berth_err *err)
 {
     if (fchmod(p->dir_fd, 0711))
@@ -241,7 +242,7 @@ int place_begin(struct place *p, uint64_t id, const char *config, struct berth_e
     return err_set(err, -rc, "cannot keep the start of instance %s in '%s': %s", name, p->dir, strerror(-rc));
 }
 
-/* Opens what is below a folder; never over a link or into something mounted there (-EXDEV). */
+/* Opens a subdirectory; never follows a symbolic link or crosses a mount point (-EXDEV). */
 static int open_below(int dir, const char *name)
 {
     struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
@@ -253,7 +254,7 @@ static int open_below(int dir, const char *name)
 
 enum { DEPTH_MAX = 512 };
 
-/* All below the folder but one name; takes the descriptor. */
+/* Removes everything in the directory except `keep`; takes the descriptor. */
 static int clear(int dir, const char *keep, int depth)
 {
     DIR *entries;
@@ -297,7 +298,7 @@ int place_end(struct place *p, uint64_t id, struct berth_err *err)
 
     if (dir == -ENOENT)
         return 0;
-    /* config.json goes last: a crash in between leaves an instance that is over, not half a folder. */
+    /* config.json goes last: a crash in between leaves an ended instance, not an incomplete directory. */
     rc = dir < 0 ? dir : clear(dir, "config.json", 0);
     if (rc == 0) {
         dir = open_below(p->instances_fd, name);
@@ -346,7 +347,7 @@ void place_heard(struct place *p, int64_t boottime)
     char text[HEARD_TEXT_MAX];
     size_t len = heard_text(p->boot, boottime, text);
 
-    /* All texts are as long as each other. One that cannot be written makes shims fence too early, never too late. */
+    /* All texts have the same length. If a write fails, shims fence too early, never too late. */
     if (pwrite(p->heard_fd, text, len, 0) != (ssize_t)len)
         return;
 }

@@ -1,4 +1,4 @@
-/* instance_dir_parts.h - what the files place*.c share; nobody else includes it. */
+/* instance_dir_parts.h - internals shared by instance_dir.c and started_file.c; nothing else includes it. */
 #pragma once
 
 #include <pthread.h>
@@ -16,12 +16,12 @@ struct place {
     gid_t fetch_gid;
     struct place_bounds bounds;
     int dir_fd, instances_fd, lock_fd, heard_fd;
-    /* STATE/started. `sync_lock` is taken first, for as long as a sync takes; `append_lock` for a write. */
+    /* STATE/started. Lock order: `sync_lock`, held during a sync, then `append_lock`, held during a write. */
     pthread_mutex_t sync_lock, append_lock;
     int started_fd;
-    uint64_t appended, synced;            /* lines of this agent's, so far */
-    uint64_t started_bytes, started_base; /* now, and when it was last made anew */
-    bool damaged; /* a sync failed: what the kernel has dropped is not known, so the file must be made anew */
+    uint64_t appended, synced;            /* lines written by this agent; lines synced */
+    uint64_t started_bytes, started_base; /* current size; size after the last rewrite */
+    bool damaged; /* a sync failed: the kernel may have dropped any page, so the file must be rewritten */
 };
 
 struct ids {
@@ -29,12 +29,13 @@ struct ids {
     size_t len, cap;
 };
 
-/* The instance's folder; -ENOENT. */
+/* Opens the instance directory; -ENOENT: it does not exist. */
 int instance_open(const struct place *p, uint64_t id);
-/* Folders of instances, sorted. */
+/* Lists the ids of instance directories, sorted. */
 int instances_list(const struct place *p, struct ids *ret);
 
-/* Reads STATE/started, makes folders anew that a power failure has taken, and the file without what is over. */
+/* Reads STATE/started, recreates directories that a power failure has lost, and rewrites the file without ended
+ * instances. */
 int started_open(struct place *p, struct berth_err *err);
-/* One more line, '+' or '-'; not synced. */
+/* Appends a line with '+' or '-'; does not sync. */
 int started_append(struct place *p, char sign, uint64_t id);

@@ -91,7 +91,7 @@ static void begun_once(void **state)
     expect_ids(k->place, "9 ");
 }
 
-/* What a power failure leaves: lines that were synced, and folders or not. */
+/* State after a power failure: synced lines, with or without their directories. */
 static void after_a_power_failure(void **state)
 {
     static const struct {
@@ -203,7 +203,7 @@ static void names_are_plain(void **state)
     assert_string_equal(path, want);
 }
 
-/* Whoever made the folder, and with whatever umask: owners reach their homes, and nothing else. */
+/* Owners can reach their homes and nothing else, regardless of the umask and of who created the directory. */
 static void owners_reach_their_homes(void **state)
 {
     struct kit *k = *state;
@@ -236,7 +236,7 @@ static void owners_reach_their_homes(void **state)
     }
 }
 
-/* What is mounted in a folder, or a link leads to, is not removed with it. */
+/* Mounts in an instance directory and targets of links are not removed with it. */
 static void removes_only_its_own(void **state)
 {
     struct kit *k = *state;

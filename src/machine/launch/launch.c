@@ -26,7 +26,7 @@
 enum { START_MS_MAX = 10 * 1000, START_CONTAINER_MS_MAX = 60 * 1000, END_MS_MAX = 2 * 1000 };
 enum { LOOK_MS = 2 };
 
-/* ---- starting ---- */
+/* ---- start ------------------------------------------------------------------------------------------------------ */
 
 static int folder_open(const struct place *p, uint64_t id, char ret_path[static PLACE_PATH_MAX])
 {
@@ -54,13 +54,14 @@ static int spec_put(const struct place *p, const struct launch *l, char ret_dir[
     rc = spec_write(l, logs, heard, &text, err);
     if (rc)
         return rc;
-    (void)mkdir(logs, 0700); /* who hears that it runs may ask for its log; it runs without one, too */
+    (void)mkdir(logs, 0700); /* so that the log can be requested as soon as the instance runs; a failure is not fatal */
     dir = folder_open(p, l->id, ret_dir);
     rc = dir < 0 ? dir : file_write(dir, "spec", text.at, text.len, false);
     return rc ? err_set(err, -rc, "cannot write what the shim of instance %s is told: %s", name, strerror(-rc)) : 0;
 }
 
-/* One message of the shim's, and the descriptor beside it where there is one. -ETIMEDOUT; -EPIPE: it has died. */
+/* Receives one message of the shim, with a descriptor if it has one. -ETIMEDOUT: no message came; -EPIPE: the shim has
+ * died. */
 static int word_receive(int fd, int timeout_ms, struct shim_word *ret, int *ret_fd)
 {
     char control[CMSG_SPACE(sizeof(int))];
@@ -92,7 +93,7 @@ static int word_receive(int fd, int timeout_ms, struct shim_word *ret, int *ret_
     return n == sizeof *ret ? 0 : -EPIPE;
 }
 
-/* The program has not been exec'ed, and shall not be. What the shim has forked dies with it, as the kernel's doing. */
+/* Kills a shim whose instance has not been executed. The kernel kills its children with it. */
 static void shim_kill(int pidfd)
 {
     struct pollfd gone = {.fd = pidfd, .events = POLLIN};
@@ -114,7 +115,7 @@ static int shim_listen(const struct place *p, int fd, const struct launch *l, st
         rc = word_receive(fd, l->runtime ? START_CONTAINER_MS_MAX : START_MS_MAX, &word, &pidfd);
     if (rc) {
         shim_kill(pidfd);
-        launch_refuse(p, l->id); /* it may be slow, not dead, and unknown yet: it must not begin later */
+        launch_refuse(p, l->id); /* the shim may only be slow: it must not start the instance later */
         return err_set(err, -rc,
                        rc == -ETIMEDOUT ? "the shim of instance %" PRIu64 " took too long"
                                         : "the shim of instance %" PRIu64 " died while it started",
@@ -151,15 +152,16 @@ int launch_start(struct place *p, const struct launch *l, struct launched *ret, 
     if (rc)
         return err_set(err, -rc, "cannot run the shim '%s': %s", l->shim, strerror(-rc));
     close(take_fd(&theirs));
-    /* It forks once and ends, so that the shim is init's child. */
+    /* The spawned process forks the shim and exits, so that the shim becomes a child of init. */
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return shim_listen(p, ours, l, ret, err);
 }
 
-/* ---- finding again ---- */
+/* ---- adoption --------------------------------------------------------------------------------------------------- */
 
-/* With the lock in hand no shim lives, and one that comes later finds how it ended, and goes. */
+/* Writes an exit file while this process holds the shim's lock: no shim is alive, and a later one finds the file and
+ * exits. */
 static void door_close(int dir)
 {
     static const char text[] = "error the agent ended while it was being started\n";
@@ -177,11 +179,11 @@ static int mark_read(int dir, struct shim_mark *ret)
     if (rc)
         return rc;
     if (!shim_mark_parse(text, ret))
-        return -EAGAIN; /* it has not written it yet */
+        return -EAGAIN; /* not written yet */
     return boot_id(boot) == 0 && strcmp(boot, ret->boot) == 0 ? 0 : -ESRCH;
 }
 
-/* The shim that lives, by its mark. -ESRCH: none does, and none will come; -EAGAIN: it is on its way. */
+/* Finds the running shim by its mark. -ESRCH: none is running and none will start; -EAGAIN: it is starting. */
 static int shim_find(const struct place *p, uint64_t id, struct shim_mark *ret)
 {
     CLEANUP(close_fd) int dir = -1;
@@ -211,7 +213,7 @@ int launch_look(const struct place *p, uint64_t id, struct launched *ret, struct
     if (rc && rc != -EAGAIN)
         return err_set(err, -rc, "cannot look for the shim of instance %" PRIu64 ": %s", id, strerror(-rc));
     fd = rc == 0 && m.pid > 0 ? process_open(m.shim, m.shim_start) : -EAGAIN;
-    /* The lock is held: by a shim that has not got to its mark or is about to end. */
+    /* A shim holds the lock, but has not written its mark yet or is about to exit. */
     if (fd < 0)
         return err_set(err, EAGAIN, "the shim of instance %" PRIu64 " is being started and does not come on", id);
     *ret = (struct launched){.pidfd = fd, .shim = m.shim, .pid = m.pid, .pid_start = m.pid_start};
@@ -241,12 +243,12 @@ int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struc
 
     if (rc != -EAGAIN)
         return rc;
-    /* Looks are counted, not time: where all of the machine stands still, the shim does not come on either. */
+    /* Counts attempts instead of time: while the whole machine is suspended, the shim makes no progress either. */
     for (int looks = 0, max = (is_container(p, id) ? START_CONTAINER_MS_MAX : START_MS_MAX) / LOOK_MS; looks < max;
          looks++) {
         bool over = launch_exit(p, id, &code, text) == 0;
 
-        /* It has said how it ended, and does nothing after that. */
+        /* Writing the exit file is the last thing that a shim does. */
         if (over && looks >= END_MS_MAX / LOOK_MS)
             return err_set(err, ESRCH, "instance %" PRIu64 " is over, and its shim is ending", id);
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
@@ -278,7 +280,7 @@ void launch_refuse(const struct place *p, uint64_t id)
     } while (boottime_ns() < end);
 }
 
-/* ---- what it left ---- */
+/* ---- result ----------------------------------------------------------------------------------------------------- */
 
 static void text_copy(const char *from, char ret[static LAUNCH_TEXT_MAX])
 {
@@ -288,7 +290,7 @@ static void text_copy(const char *from, char ret[static LAUNCH_TEXT_MAX])
         len = LAUNCH_TEXT_MAX - 1;
     memcpy(ret, from, len);
     ret[len] = 0;
-    /* It goes into documents, which are UTF-8; a workload may say anything. */
+    /* A workload may write any bytes; JSON documents need valid UTF-8. */
     for (size_t i = 0; i < len && !str_utf8_valid(ret, len); i++)
         if ((unsigned char)ret[i] >= 0x80)
             ret[i] = '?';
@@ -309,7 +311,7 @@ int launch_exit(const struct place *p, uint64_t id, int *ret_code, char ret_text
     }
     code = strtol(text, &end, 10);
     if (end == text || (*end != '\n' && *end != ' '))
-        return -ENOENT; /* a disk that lost power before the sync */
+        return -ENOENT; /* truncated by a power failure before the sync */
     *ret_code = (int)code;
     text_copy(*end == ' ' ? end + 1 : end, ret_text);
     return 0;

@@ -1,13 +1,15 @@
-/* launch.h - starts an instance under a shim of its own, finds it again, looks into its log, runs programs beside it.
+/* launch.h - starts an instance under its own shim, finds it again after a restart, reads its log, runs programs beside
+ * it.
  *
- * The shim (src/shim) is the instance's parent: it outlives the agent, keeps the log within bounds, writes down how it
- * ended, and fences it when the agent is silent. The agent holds a pidfd of the shim; when that becomes readable, the
- * instance is over and its exit is on disk. The shim is nobody's child but init's: nothing needs to wait for it.
+ * The shim (src/shim) is the instance's parent process: it outlives the agent, bounds the log, records the outcome, and
+ * fences the instance when the agent is silent. The agent holds a pidfd of the shim; when the pidfd becomes readable,
+ * the instance has ended and its outcome is on disk. The shim is a child of init, so nothing needs to reap it.
  *
- * Every process an instance brings forth is a descendant of its shim and a member of its cgroups, whatever it forks. The
- * shim ends once all of them have ended. Where the shim itself was killed (no `exit`), the kernel kills the first process
- * with it (of a container: the agent does, by bundle_end); the agent kills the rest by cgroup_kill. A shim that cannot kill
- * something within ten seconds says so in the text of `exit`. Either way an instance is over only when cgroup_empty.
+ * Every process of an instance is a descendant of its shim and a member of its cgroups. The shim exits after all of
+ * them have ended. If the shim itself was killed (no `exit` file), the kernel kills the first process with it (of a
+ * container, the agent does by bundle_end), and the agent kills the rest by cgroup_kill. A shim that cannot kill a
+ * process within ten seconds says so in the text of `exit`. In all cases an instance is over only when its cgroup is
+ * empty (cgroup_empty).
  */
 #pragma once
 
@@ -21,23 +23,23 @@
 #include "machine/launch/instance_dir.h"
 
 struct launch_mount {
-    const char *source, *target; /* a missing target is the instance's alone; no link may be on the way to it */
+    const char *source, *target; /* a missing target is created privately; its path must not contain links */
     const char *type;            /* NULL: bind */
-    const char *data;            /* options of a tmpfs: "size=64m,mode=0700" */
+    const char *data;            /* tmpfs options: "size=64m,mode=0700" */
     bool read_only;
 };
 
 struct launch_rlimit {
-    int resource; /* RLIMIT_NOFILE */
+    int resource; /* for example RLIMIT_NOFILE */
     rlim_t soft, hard;
 };
 
 struct launch {
     uint64_t id;
-    const char *shim;                     /* the program */
-    const char *const *argv, *const *env; /* end with NULL; env is all of it but for what the shim adds: LISTEN_FDS,
-                                             LISTEN_PID, LISTEN_FDNAMES where there are sockets, and BERTH_PROGRESS_FD */
-    const char *cwd;                      /* NULL: $HOME, or "/" */
+    const char *shim; /* path of berth-shim */
+    /* NULL-terminated. The shim adds LISTEN_FDS, LISTEN_PID and LISTEN_FDNAMES for sockets, and BERTH_PROGRESS_FD */
+    const char *const *argv, *const *env;
+    const char *cwd; /* NULL: $HOME, or "/" */
     uid_t uid;
     gid_t gid;
     const gid_t *groups;
@@ -46,95 +48,98 @@ struct launch {
     size_t rlimits_len;
     const char *const *entrances; /* cgroup.procs files (machine/cgroup/cgroup.h) */
     size_t entrances_len;
-    const struct launch_mount *mounts; /* of a process: in a mount namespace of its own */
+    const struct launch_mount *mounts; /* process only: in its own mount namespace */
     size_t mounts_len;
-    const int *sockets; /* handed over as descriptors 3 and on; stay the caller's */
+    const int *sockets; /* passed as descriptors 3 and up; the caller keeps its copies */
     const char *const *socket_names;
     size_t sockets_len;
     uint64_t log_bytes;  /* of one file; 0: 10 MiB */
     unsigned log_files;  /* log, log.1, ...; 0: 2 */
     int64_t fence_ns;    /* 0: never */
-    bool all_syscalls;   /* it may ask anything of the kernel (machine/launch/syscalls.h) */
-    bool hide_processes; /* of a process: it sees those of its own user only (machine/launch/proc_view.h); needs root */
-    /* Of a process that is hidden from others: the file of the PID namespace that it shares (machine/launch/pid_namespace.h); NULL: the
-     * node's. Whoever loses its parent in there is no descendant of the shim's any more: only its cgroups find it. */
+    bool all_syscalls;   /* no seccomp filter (machine/launch/syscalls.h) */
+    bool hide_processes; /* process only: sees only processes of its own user (proc_view.h); needs root */
+    /* File of the shared PID namespace (machine/launch/pid_namespace.h), for a process with hide_processes; NULL: the
+     * node's namespace. Orphaned processes in the namespace are not descendants of the shim any more: only the cgroups
+     * find them. */
     const char *pid_namespace;
-    int stop_signal; /* by which the shim fences politely; SIGKILL follows at once */
-    bool
-        trusted; /* an administrator's: it may gain privileges and ask of the kernel what any program of its user may */
-    /* Of a container: "/usr/bin/crun" and its bundle; NULL: a process. Arguments, environment, user, mounts and rlimits are
-     * the bundle's then. Its descriptors 3 to 3 + sockets_len - 1 are the sockets, 3 + sockets_len is for its progress: the
-     * bundle's environment says so (LISTEN_FDS=N, LISTEN_PID=1, BERTH_PROGRESS_FD=3+N). The container is "berth-ID". */
+    int stop_signal; /* sent when the instance is fenced; SIGKILL follows at once */
+    bool trusted;    /* an administrator's script: no_new_privs and the seccomp filter are not applied */
+    /* Container only: path of the runtime ("/usr/bin/crun") and of the bundle; NULL: a process. Arguments, environment,
+     * user, mounts and rlimits then come from the bundle. Descriptors 3 to 3 + sockets_len - 1 are the sockets, 3 +
+     * sockets_len is for progress; the bundle's environment says so (LISTEN_FDS=N, LISTEN_PID=1,
+     * BERTH_PROGRESS_FD=3+N). The container is named "berth-ID". */
     const char *runtime, *bundle;
 };
 
 struct launched {
-    int pidfd;          /* of the shim; close it */
-    pid_t shim, pid;    /* pid: of the instance's first process */
-    uint64_t pid_start; /* when that began: its number may be another's by now */
+    int pidfd;          /* of the shim; the caller closes it */
+    pid_t shim, pid;    /* pid: the instance's first process */
+    uint64_t pid_start; /* start time of `pid`, as the number may be reused */
 };
 
-/* Spawns the shim and waits (at most some seconds) until the program has been exec'ed or could not be: then -errno with the
- * reason, and nothing of it is left but its folder. Its start is durable before anything of it runs (place_sync). A process
- * takes some milliseconds, a container as long as its runtime; may be called on any thread. */
+/* Starts the shim and waits (some seconds at most) for the exec of the program. On failure returns -errno with the
+ * reason; only the instance directory is left. The start is durable before any process of the instance runs
+ * (place_sync). A process takes some milliseconds, a container as long as its runtime. Thread-safe. */
 int launch_start(struct place *p, const struct launch *l, struct launched *ret, struct berth_err *err);
-/* The shim of an instance from before; not for one that this agent is just starting. -ESRCH: there is none any more, and
- * none will come even if one was just on its way; see launch_exit. -EAGAIN: it is on its way, as a container's may be for a
- * while, or about to end; ask again. */
+/* Finds the shim of an earlier launch; not for an instance that this agent is starting. -ESRCH: no shim is running and
+ * none will start; see launch_exit. -EAGAIN: the shim is starting, which a container may take long for, or is about to
+ * exit; call again. */
 int launch_look(const struct place *p, uint64_t id, struct launched *ret, struct berth_err *err);
-/* The same, but waits for one that is on its way as long as launch_start would; may be called on any thread. -EAGAIN: it
- * does not come on. */
+/* Like launch_look, but waits for a starting shim as long as launch_start would. Thread-safe. -EAGAIN: it makes no
+ * progress. */
 int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struct berth_err *err);
-/* A pidfd of its first process, to be closed; -ESRCH: that has ended. */
+/* Returns a pidfd of the instance's first process, which the caller closes; -ESRCH: it has ended. */
 int launch_first(const struct launched *l);
-/* After launch_start or launch_adopt has failed: no shim of it lives any more, and none will come. Kills one that does, and
- * with it a process; a container is bundle_end's. */
+/* Called after launch_start or launch_adopt has failed: ensures that no shim of the instance runs or will start. Kills
+ * a running shim and, with it, a process; a container is ended by bundle_end. */
 void launch_refuse(const struct place *p, uint64_t id);
-/* How it ended, as its shim wrote it: 0 and the code (128 + signal; -1: it never ran); -ENOENT: the shim died without a
- * word. `ret_text`: a sentence where there is one ("" else): it could not be exec'ed, it was fenced. */
+/* Reads the outcome that the shim recorded: the exit code (128 + signal; -1: never ran). `ret_text`: a sentence, for
+ * example if it could not be executed or was fenced; "" if there is none. -ENOENT: the shim died without recording
+ * it. */
 enum { LAUNCH_TEXT_MAX = 256 };
 int launch_exit(const struct place *p, uint64_t id, int *ret_code, char ret_text[static LAUNCH_TEXT_MAX]);
-/* The last word on progress: thousandths, or -1, and a note. The file is replaced by rename at most four times a second. */
+/* Reads the last progress: thousandths, or -1, and a note. The shim replaces the file by rename at most four times a
+ * second. */
 int launch_progress(const struct place *p, uint64_t id, int *ret_milli, char ret_note[static LAUNCH_TEXT_MAX]);
 
-/* ---- beside it (exec.c) ---- */
+/* ---- programs beside an instance (exec.c) ----------------------------------------------------------------------- */
 
-/* What the program reads and writes. SILENT: it reads nothing, and its words go nowhere. */
+/* Standard streams of the program. SILENT: no input, output is discarded. */
 enum beside_kind { BESIDE_PIPES, BESIDE_TERMINAL, BESIDE_SILENT };
 
 struct beside {
-    pid_t pid; /* a child of the caller's, who waits for it (waitid by pidfd) and so learns how it ended */
-    int pidfd, in, out, err; /* -1: none; with a terminal `in` and `out` are the same one, and there is no `err` */
+    pid_t pid;               /* child of the caller, which reaps it (waitid by pidfd) */
+    int pidfd, in, out, err; /* -1: none; with a terminal `in` and `out` are equal, and `err` is -1 */
     int word;                /* for beside_failed */
 };
-/* Runs a program with the user, groups, cgroup, mounts, folder and environment of a living instance (plus `env`). It ends
- * with the instance at the latest, as a member of its cgroups. Does not wait for it to begin: in a group that gets little
- * of the machine that may take long. */
+/* Runs a program with the user, groups, cgroups, mounts, working directory and environment of a running instance (plus
+ * `env`). It ends with the instance at the latest, as a member of its cgroups. Does not wait for the exec, which may
+ * take long in a cgroup with little CPU. */
 int beside_start(const struct place *p, uint64_t id, const char *const *argv, const char *const *env,
                  enum beside_kind kind, unsigned rows, unsigned columns, struct beside *ret, struct berth_err *err);
-/* Of one that has ended: 0, or -errno and the reason why the program was never run. */
+/* For a program that has ended: 0, or -errno with the reason why it was never executed. */
 int beside_failed(const struct beside *b, struct berth_err *err);
 void beside_resize(const struct beside *b, unsigned rows, unsigned columns);
-void beside_close(struct beside *b); /* its descriptors; it goes on */
+void beside_close(struct beside *b); /* closes the descriptors; the program continues */
 
-/* ---- its log (logfile.c) ---- */
+/* ---- log of an instance (logfile.c) ----------------------------------------------------------------------------- */
 
-struct logfile; /* a reader: the last lines, then what comes, over rotations */
-/* `tail_lines` -1: all there is. -ENOENT: there is no log of it (any more). */
+struct logfile; /* a reader that follows the log over rotations */
+/* Starts at the last `tail_lines` lines; -1: at the oldest byte. -ENOENT: there is no log (any more). */
 int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct logfile **ret, struct berth_err *err);
 /* A cursor names a position in a log: the file and the offset in it. A rename of the file leaves the cursor valid. */
 enum { LOGFILE_CURSOR_MAX = 64 };
-/* The position behind the last byte that logfile_read returned. */
+/* Returns the position behind the last byte that logfile_read returned. */
 void logfile_cursor(const struct logfile *l, char ret[static LOGFILE_CURSOR_MAX]);
 /* Opens the log at a cursor. If the file of the cursor was removed, the reader starts at the oldest file and *ret_gap
  * is true. -EINVAL: the text is no cursor. */
 int logfile_open_at(const struct place *p, uint64_t id, const char *cursor, struct logfile **ret, bool *ret_gap,
                     struct berth_err *err);
-/* Up to `size` bytes; 0: nothing more for now. */
+/* Reads up to `size` bytes; 0: nothing more for now. */
 ssize_t logfile_read(struct logfile *l, void *buf, size_t size);
 void logfile_free(struct logfile *l); /* NULL is fine */
-/* Of an instance that is about to be forgotten: its log is not wanted for longer than this. Without a log nothing. */
+/* Sets the retention time of the log of an instance that is about to be forgotten. Without a log nothing happens. */
 int log_keep(const struct place *p, uint64_t id, int64_t keep_ns, struct berth_err *err);
-/* Removes logs of forgotten instances: those that are not wanted any more or older than `age_ns_max`, then the oldest beyond `bytes_max` in all. `now_ns`:
- * since 1970. */
+/* Removes logs of forgotten instances: those past their retention time or older than `age_ns_max`, then the oldest ones
+ * until the rest is within `bytes_max`. `now_ns`: since 1970. */
 void logs_trim(struct place *p, uint64_t bytes_max, int64_t age_ns_max, int64_t now_ns);

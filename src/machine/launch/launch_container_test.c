@@ -1,4 +1,4 @@
-/* Containers by real runtimes, in a bundle made by hand around busybox. */
+/* launch_container_test.c - containers with real runtimes, in a hand-made bundle with busybox. */
 #include "machine/launch/launch_kit_test.h"
 
 #include <sched.h>
@@ -29,7 +29,7 @@ static void copy(const char *from, const char *to)
     close(fd);
 }
 
-/* config.json with a command of the shell's. */
+/* Writes config.json with a shell script as its command. */
 static void bundle_write(struct kit *k, const char *program, const char *script)
 {
     CLEANUP(str) struct str text = {0};
@@ -100,7 +100,7 @@ static int cgroups_remove(void **state)
         char path[128];
 
         (void)snprintf(path, sizeof path, "/sys/fs/cgroup%s/berth-test", roots[i]);
-        (void)rmdir(path); /* where the runtime made it; the container's own is the runtime's to remove */
+        (void)rmdir(path); /* created by the runtime; the runtime removes the container's own */
     }
     return kit_teardown(state);
 }
@@ -136,7 +136,8 @@ static void runs_and_ends(void **state)
     }
 }
 
-/* runc tells its terminal to leave line ends alone some time after the program has begun: then there are two CRs. */
+/* runc turns off the line end conversion of its terminal some time after the program has started: until then there are
+ * two CRs. */
 static void crs_fold(struct str *s)
 {
     for (char *at; s->at && (at = strstr(s->at, "\r\r"));) {
@@ -208,7 +209,7 @@ static void failures_are_told(void **state)
     }
 }
 
-/* Where controllers are mixed, crun refuses to run; in a mount namespace where it sees those of v1 only it does not. */
+/* crun rejects mixed cgroup controllers; in this mount namespace only those of v1 are visible. */
 static int only_one_version(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Instances that do what they can to get away, to fill the log, to stay. */
+/* launch_hostile_test.c - instances that try to escape, to fill the log, or to stay alive. */
 #include "machine/launch/launch_kit_test.h"
 
 #include <dirent.h>
@@ -6,7 +6,7 @@
 #include "machine/launch/pid_namespace.h"
 #include "machine/launch/proc_view.h"
 
-/* A cgroup where processes are counted, and one of the second version where the kernel has both. */
+/* A cgroup that counts processes, and a v2 cgroup if the kernel has both. */
 struct cages {
     char dirs[2][96], entrances[2][128];
     const char *at[2];
@@ -78,7 +78,7 @@ static void cages_remove(struct cages *c)
     }
 }
 
-/* How many processes have this word in their arguments, wherever they have gone. */
+/* Returns how many processes of the machine have this word in their arguments. */
 static int named_count(const char *word)
 {
     DIR *proc = opendir("/proc");
@@ -105,8 +105,8 @@ static int named_count(const char *word)
 
 enum { WITHOUT_CAGES, WITH_CAGES, WITH_NAMESPACE };
 
-/* Whatever it does, when its first process has ended nothing of it is left, with cgroups and without; in a PID namespace that
- * another instance keeps alive, with cgroups. */
+/* After its first process has ended, no process of an instance is left, with cgroups and without; also, with cgroups,
+ * in a PID namespace that another instance keeps alive. */
 static void nothing_survives(void **state)
 {
     static const struct {
@@ -188,7 +188,7 @@ static void fork_bomb(void **state)
     cages_remove(&cages);
 }
 
-/* The shim is killed as well; what escaped the kernel's revenge is in the cgroup, where the agent kills it. */
+/* If the shim is killed, too, processes that the kernel did not kill are in the cgroup, where the agent kills them. */
 static void shim_killed(void **state)
 {
     struct kit *k = *state;
@@ -210,14 +210,14 @@ static void shim_killed(void **state)
     for (int i = 0; kit_lives(run.pid) && i < 12000; i++)
         kit_nap();
     assert_false(kit_lives(run.pid));
-    assert_int_equal(cages_count(&cages), cages.len); /* the sleep is left, and is found there */
+    assert_int_equal(cages_count(&cages), cages.len); /* the sleep is left, in the cgroup */
     assert_int_equal(file_read(AT_FDCWD, cages.entrances[0], &pids, NULL), 0);
     assert_int_equal(kill((pid_t)strtol(pids, NULL, 10), SIGKILL), 0);
     assert_int_equal(launch_exit(k->place, l->id, &code, text), -ENOENT);
     cages_remove(&cages);
 }
 
-/* What runs beside it is no descendant of the shim's; it is in its cgroups, and ends with it. */
+/* A program beside the instance is not a descendant of the shim, but in its cgroups, and ends with the instance. */
 static void beside_it_ends_too(void **state)
 {
     static const char *const argv[] = {"sh", "-c", "echo up; exec sleep 1000", NULL}, *const env[] = {NULL};
@@ -311,7 +311,7 @@ static struct launch *kit_script_as(struct kit *k, const char *script, uid_t uid
     return l;
 }
 
-/* /proc of an instance shows what its own user runs; processes of one user reach each other as before. */
+/* /proc of an instance shows only processes of its user; processes of one user can access each other as before. */
 static void others_are_not_seen(void **state)
 {
     struct kit *k = *state;
@@ -330,17 +330,17 @@ static void others_are_not_seen(void **state)
                    "kill -0 %d && echo reached",
                    (int)same.pid, (int)other.pid, (int)getpid(), (int)same.pid);
     struct launch *l = kit_script_as(k, script, ONE);
-    assert_int_equal(kit_run(k, l), 0); /* as it was */
+    assert_int_equal(kit_run(k, l), 0); /* without hide_processes */
     kit_expect(k, l->id, "yes yes yes yes yes reached");
     l = kit_script_as(k, script, ONE);
     l->hide_processes = true;
     assert_int_equal(kit_run(k, l), 0);
     kit_expect(k, l->id, "yes yes no no no reached");
-    l = kit_script_as(k, script, ONE); /* the node's own /proc is as it was */
+    l = kit_script_as(k, script, ONE); /* the node's own /proc is unchanged */
     assert_int_equal(kit_run(k, l), 0);
     kit_expect(k, l->id, "yes yes yes yes yes reached");
 
-    /* A program beside it sees no more. */
+    /* A program beside it sees the same processes. */
     static const char *const argv[] = {"/bin/sh", "-c", "[ -e /proc/1/cmdline ] && exit 3; [ -e /proc/self/cmdline ]",
                                        NULL};
     static const char *const none[] = {NULL};

@@ -1,4 +1,4 @@
-/* launch_kit_test.h - a state folder, instances in it, and what one wants to know of them; for tests with real processes. */
+/* launch_kit_test.h - a state directory with instances, and queries of their state; for tests with real processes. */
 #pragma once
 
 #include <errno.h>
@@ -28,10 +28,10 @@ struct kit {
     char root[64];
     char shim[4096];
     struct place *place;
-    struct launch l; /* of the next instance */
+    struct launch l; /* for the next instance */
     const char *argv[8], *env[8];
     uint64_t next;
-    bool can; /* what a test needs is here */
+    bool can; /* the requirements of a test are met */
 };
 
 static inline void kit_remove(const char *path)
@@ -72,7 +72,7 @@ static inline int kit_teardown(void **state)
     return 0;
 }
 
-/* An instance that runs a script of the shell's, as the user of this test. */
+/* Prepares an instance that runs a shell script as the user of this test. */
 static inline struct launch *kit_script(struct kit *k, const char *script)
 {
     k->argv[0] = "/bin/sh";
@@ -96,7 +96,7 @@ static inline struct launched kit_start(struct kit *k, const struct launch *l)
     return run;
 }
 
-/* Waits until the shim has ended; fails after a minute. */
+/* Waits until the shim has exited; fails after a minute. */
 static inline void kit_wait(struct launched *run)
 {
     struct pollfd gone = {.fd = run->pidfd, .events = POLLIN};
@@ -128,7 +128,7 @@ static inline int kit_run(struct kit *k, const struct launch *l)
     return code;
 }
 
-/* The whole file below the state folder, or "" where there is none; free it. */
+/* Returns the content of a file in the state directory, or "" if it does not exist; the caller frees it. */
 static inline char *kit_file(struct kit *k, const char *format, uint64_t id)
 {
     char path[128];
@@ -152,7 +152,7 @@ static inline void kit_nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 }
 
-/* Waits until the log of the instance has this text; fails after a minute. */
+/* Waits until the log of the instance contains this text; fails after a minute. */
 static inline void kit_expect(struct kit *k, uint64_t id, const char *text)
 {
     for (int i = 0; i < 12000; i++) {

@@ -1,4 +1,4 @@
-/* Instances of a job in one PID namespace, with real processes; needs root. */
+/* launch_namespace_test.c - instances of a job in a shared PID namespace, with real processes; needs root. */
 #include "machine/launch/launch_kit_test.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ static int setup(void **state)
     return rc;
 }
 
-/* An instance of a job that runs a script. */
+/* Prepares an instance of a job that runs a script. */
 static struct launch *of_job(struct kit *k, const char *job, const char *script)
 {
     static char file[PLACE_PATH_MAX];
@@ -52,7 +52,7 @@ static ino_t namespace_of(pid_t pid)
     return st.st_ino;
 }
 
-/* The number that a process has in its namespace. */
+/* Returns the pid of a process in its own namespace. */
 static int inner(pid_t pid)
 {
     CLEANUP(mem) char *text = NULL;
@@ -68,7 +68,7 @@ static int inner(pid_t pid)
     return in;
 }
 
-/* The first process of the job's namespace; 0: there is no file of it. */
+/* Returns the first process of the job's namespace; 0: the namespace has no file. */
 static pid_t first_of(struct kit *k, const char *job)
 {
     char path[64], *text;
@@ -98,7 +98,7 @@ static void end(struct launched *run)
     kit_wait(run);
 }
 
-/* Tasks of one job reach each other by their numbers; another job of the same user can name nobody of it. */
+/* Tasks of one job can signal each other by pid; another job of the same user has no pids for them. */
 static void a_job_sees_its_own(void **state)
 {
     struct kit *k = *state;
@@ -120,7 +120,8 @@ static void a_job_sees_its_own(void **state)
     end(&two);
 }
 
-/* It is one and the same, whoever of them began first and has ended since; then nothing of it is left. */
+/* All instances of a job share one namespace, whichever started first and has ended since; after the last one it is
+ * removed. */
 static void while_one_lives(void **state)
 {
     struct kit *k = *state;
@@ -186,12 +187,12 @@ static void many_begin_and_end_at_once(void **state)
             assert_int_equal(kill(all[i].run.pid, SIGKILL), 0);
         for (int i = 0; i < AT_ONCE; i++)
             kit_wait(&all[i].run);
-        /* The next round begins while the namespace of this one ends. */
+        /* The next round starts while this namespace is being removed. */
     }
     gone(k, "a", first);
 }
 
-/* Its first process may be killed by the machine's administrator, or with the machine: the next instance makes another. */
+/* If the first process is killed, by an administrator or a crash, the next instance creates another namespace. */
 static void the_first_is_killed(void **state)
 {
     struct kit *k = *state;
@@ -206,7 +207,7 @@ static void the_first_is_killed(void **state)
     assert_int_equal(kit_run(k, of_job(k, "a", "exit 3")), 3);
 }
 
-/* Without its shim nothing of an instance goes on, and the namespace ends with the last. */
+/* Without its shim an instance ends, and the namespace ends with the last instance. */
 static void a_shim_is_killed(void **state)
 {
     struct kit *k = *state;
@@ -223,7 +224,7 @@ static void a_shim_is_killed(void **state)
     assert_true(kit_lives(two.pid));
     assert_int_equal(kill(two.shim, SIGKILL), 0);
     kit_wait(&two);
-    gone(k, "a", first); /* and nobody is left in it: the kernel sees to that */
+    gone(k, "a", first); /* the kernel kills all processes in the namespace */
 }
 
 static void how_it_ends(void **state)
@@ -261,7 +262,8 @@ static int beside(struct kit *k, uint64_t id, const char *script)
     return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }
 
-/* A program beside it is in the namespace, ends as it ends, and ends with who has started it. */
+/* A program beside an instance is in its namespace, passes on its exit status, and ends with the process that started
+ * it. */
 static void beside_it(void **state)
 {
     static const char *const argv[] = {"/bin/sh", "-c", "exec sleep 1000", NULL}, *const none[] = {NULL};
@@ -289,7 +291,7 @@ static void beside_it(void **state)
     end(&one);
 }
 
-/* Of a job that was here when the machine stopped. */
+/* The file of a job that ran when the machine crashed. */
 static void files_that_nobody_uses(void **state)
 {
     struct kit *k = *state;

@@ -20,7 +20,7 @@ static int actions_fill(posix_spawn_file_actions_t *actions, const int *fds, siz
         if (fds[i] < 0) {
             rc = posix_spawn_file_actions_addopen(actions, (int)i, "/dev/null", O_RDWR, 0);
         } else {
-            /* Above all targets, so that no copy overwrites one that is still to be made. */
+            /* Copied above all target numbers, so that no dup2 overwrites a descriptor that is still needed. */
             copies[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FDS_MAX);
             if (copies[i] < 0)
                 return -errno;

@@ -13,7 +13,7 @@
 
 enum { SPEC_CELLS_MAX = 100000 };
 
-/* ---- writing ---- */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 static void add(struct str *s, const char *cell)
 {
@@ -227,14 +227,14 @@ static void take(struct spec *s, struct lists *t, enum key key, const char *cons
     }
 }
 
-/* The next cell, or NULL at the end. */
+/* Returns the next cell; NULL at the end. */
 static const char *cell_next(char **at, const char *end)
 {
     const char *cell = *at;
 
     if (*at >= end)
         return NULL;
-    *at += strlen(cell) + 1; /* file_read puts a NUL after all of it */
+    *at += strlen(cell) + 1; /* file_read terminates the whole text with a NUL */
     return cell;
 }
 

@@ -1,4 +1,4 @@
-/* Instances as real processes under real shims. */
+/* launch_test.c - instances as real processes under real shims. */
 #include "machine/launch/launch_kit_test.h"
 
 #include <sys/prctl.h>
@@ -188,7 +188,7 @@ static void adopted(void **state)
     assert_int_equal(kit_exit(k, l->id, text), 128 + SIGTERM);
 }
 
-/* The numbers of a process that is another one by now: nobody holds the lock, and it began at another time. */
+/* A mark with reused pids is rejected: no process holds the lock, and the start times differ. */
 static void recycled_number_is_not_adopted(void **state)
 {
     struct kit *k = *state;
@@ -204,7 +204,7 @@ static void recycled_number_is_not_adopted(void **state)
     assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
     assert_int_equal(place_write(k->place, l->id, "shim", text, &err), 0);
     assert_int_equal(launch_adopt(k->place, l->id, &found, &err), -ESRCH);
-    /* And a shim that was on its way then finds the door closed. */
+    /* A shim that starts afterwards finds the exit file and ends. */
     assert_int_equal(place_write(k->place, l->id, "shim", "", &err), 0);
     assert_int_equal(launch_start(k->place, l, &found, &err), -EEXIST);
     assert_int_equal(kit_exit(k, l->id, why), -1);
@@ -232,7 +232,7 @@ static void survives_whoever_started_it(void **state)
     kit_wait(&run);
 }
 
-/* The instance is held up in its start, by a door that opens only when somebody looks out of it. */
+/* The start of the instance blocks on a FIFO, used as cgroup.procs file, until a reader opens it. */
 static void adopted_while_it_is_being_started(void **state)
 {
     struct kit *k = *state;
@@ -264,13 +264,14 @@ static void adopted_while_it_is_being_started(void **state)
     door = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     assert_true(door >= 0);
     assert_int_equal(launch_adopt(k->place, l->id, &run, &err), 0);
-    assert_int_equal(unlink(path), 0); /* the shim would look there for whom to kill */
+    assert_int_equal(unlink(path), 0); /* the shim would read it to find processes to kill */
     close(door);
     assert_int_equal(kill(run.pid, SIGKILL), 0);
     kit_wait(&run);
 }
 
-/* Its last word is written, but it is not gone yet: that is waited for, and is no start that does not come on. */
+/* The exit file is written, but the shim has not exited yet: launch_adopt waits for it and does not report a hanging
+ * start. */
 static void over_but_not_gone(void **state)
 {
     struct kit *k = *state;
@@ -306,7 +307,7 @@ static void killed_with_its_shim(void **state)
     char text[LAUNCH_TEXT_MAX];
     int code;
 
-    assert_int_equal(kill(run.shim, SIGTERM), 0); /* is not for it */
+    assert_int_equal(kill(run.shim, SIGTERM), 0); /* ignored: signals are meant for the instance */
     assert_int_equal(launch_adopt(k->place, l->id, &found, &err), 0);
     close(found.pidfd);
     assert_int_equal(kill(run.shim, SIGKILL), 0);
@@ -326,7 +327,7 @@ static void first_process_is_surely_its_own(void **state)
 
     assert_true(fd >= 0);
     close(fd);
-    anothers.pid = getpid(); /* the number was given again */
+    anothers.pid = getpid(); /* the pid was reused */
     assert_int_equal(launch_first(&anothers), -ESRCH);
     assert_int_equal(kill(run.pid, SIGKILL), 0);
     kit_wait(&run);
@@ -341,12 +342,12 @@ static void refused_for_good(void **state)
     struct berth_err err;
     char text[LAUNCH_TEXT_MAX];
 
-    /* Before its shim has come: it comes in vain. */
+    /* Refused before the shim is started: the start fails. */
     assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
     launch_refuse(k->place, l->id);
     assert_int_equal(launch_start(k->place, l, &run, &err), -EEXIST);
     assert_int_equal(kit_exit(k, l->id, text), -1);
-    /* And one that lives. */
+    /* Refused while it runs: it is killed. */
     l = kit_script(k, "exec sleep 1000");
     run = kit_start(k, l);
     launch_refuse(k->place, l->id);

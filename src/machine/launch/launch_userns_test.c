@@ -1,4 +1,6 @@
-/* Containers in user namespaces under a shim: who their processes are on the node, what they are handed, programs beside them. */
+/* launch_userns_test.c - containers in user namespaces under a shim: users of their processes on the node, inherited
+ * descriptors, programs beside them.
+ */
 #include "machine/container/bundle_kit_test.h"
 
 #include <poll.h>
@@ -25,7 +27,7 @@ static const char *shim_path(void)
     return path;
 }
 
-/* An image that wants to run as user 33. */
+/* Makes an image with user 33. */
 static void web_image(struct image_kit *k)
 {
     struct str layer = {0};
@@ -41,7 +43,7 @@ static void web_image(struct image_kit *k)
     }
     layout_put(folder_at(&k->folder, "layout"), "1", &layer, 1, "\"User\":\"33:34\",\"Env\":[\"PATH=/bin\"]", digest);
     str_done(&layer);
-    assert_int_equal(chmod(k->folder.path, 0711), 0); /* owners pass */
+    assert_int_equal(chmod(k->folder.path, 0711), 0); /* owners may pass */
     CLEANUP(json) json_t *config = json_of("{\"image\": \"oci:%s/layout:1\"}", k->folder.path);
     if (image_ensure(k->place, config, &k->err) < 0)
         fail_msg("%s", k->err.text);
@@ -67,7 +69,8 @@ static struct launched start(struct image_kit *k, const char *runtime, uint64_t 
     if (launch_start(k->place, &l, &run, &k->err) < 0)
         fail_msg("%s: %s", runtime, k->err.text);
     bundle_started(k->place, id);
-    assert_int_equal(mounts_below_count(folder_at(&k->folder, "state/roots")), 0); /* all it needs is its own by now */
+    /* the gate is unmounted while the container runs */
+    assert_int_equal(mounts_below_count(folder_at(&k->folder, "state/roots")), 0);
     return run;
 }
 
@@ -77,11 +80,11 @@ static void wait_end(struct image_kit *k, struct launched *run, uint64_t id)
     assert_int_equal(poll(&gone, 1, 60 * 1000), 1);
     assert_int_equal(close(run->pidfd), 0);
     end(k, id);
-    assert_int_equal(rmdir(folder_at(&k->folder, "state/roots")), 0); /* nothing is left in it */
+    assert_int_equal(rmdir(folder_at(&k->folder, "state/roots")), 0); /* it is empty */
     assert_int_equal(mkdir(folder_at(&k->folder, "state/roots"), 0711), 0);
 }
 
-/* Waits until a file of the agent's has this text; fails after a minute. */
+/* Waits until a file of the agent contains this text; fails after a minute. */
 static void expect(struct image_kit *k, const char *format, uint64_t id, const char *text)
 {
     char path[128];
@@ -94,7 +97,7 @@ static void expect(struct image_kit *k, const char *format, uint64_t id, const c
     fail_msg("no '%s' in %s: %s", text, path, folder_get(&k->folder, path));
 }
 
-/* As the node sees a process: "Uid:\t61234\t..." */
+/* Checks an id of a process as seen on the node: "Uid:\t61234\t..." */
 static void status_has(pid_t pid, const char *name, unsigned id)
 {
     char path[64], text[8192] = "", want[128];
@@ -108,7 +111,7 @@ static void status_has(pid_t pid, const char *name, unsigned id)
         fail_msg("no '%s' in:\n%s", want, text);
 }
 
-/* What a program beside it writes. */
+/* Runs a program beside the container and compares its output. */
 static void beside(struct image_kit *k, uint64_t id, enum beside_kind kind, const char *command, const char *want)
 {
     const char *const argv[] = {"/bin/sh", "-c", command, NULL};
@@ -142,7 +145,7 @@ static void processes_are_the_owners(void **state)
             print_message("skip: there is no %s\n", runtimes[i]);
             continue;
         }
-        /* Its output is its own: it may be opened by name, as many images do with their logs. */
+        /* The container can open its output by name, as many images do for their logs. */
         struct launched run = start(k, runtime, id,
                                     "echo half >&$BERTH_PROGRESS_FD; echo by name >/dev/stdout; "
                                     "echo again >/proc/self/fd/2; id -u; exec sleep 1000");
@@ -154,13 +157,14 @@ static void processes_are_the_owners(void **state)
             k, id, BESIDE_PIPES,
             "id -u; id -g; [ $(busybox readlink /proc/self/ns/user) = $(busybox readlink /proc/1/ns/user) ] && echo same",
             "33\n34\nsame\n");
-        beside(k, id, BESIDE_TERMINAL, "busybox tty -s && id -u", "33\r"); /* runc may make two of it */
+        beside(k, id, BESIDE_TERMINAL, "busybox tty -s && id -u", "33\r"); /* runc may double the CR */
         assert_int_equal(kill(run.pid, SIGKILL), 0);
         wait_end(k, &run, id);
     }
 }
 
-/* The numbers of users in it are nobody's out here, and its root is the owner: neither can touch the node, or the other's. */
+/* Users of a container have no rights on the node, and its root is the owner: neither can access the node's files or
+ * another owner's. */
 static void owners_do_not_meet(void **state)
 {
     (void)state;

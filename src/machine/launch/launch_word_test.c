@@ -1,4 +1,4 @@
-/* What passes between an instance and its shim while it runs: its word on progress, the fence, and how it ended. */
+/* launch_word_test.c - communication between an instance and its shim: progress, fence, and exit status. */
 #include "machine/launch/launch_kit_test.h"
 
 #include <sys/mount.h>
@@ -85,7 +85,7 @@ static void fenced_when_nobody_is_heard(void **state)
     kit_wait(&run);
     assert_int_equal(kit_exit(k, l->id, text), 128 + SIGKILL);
     assert_int_equal(sscanf(text, "fenced: nothing was heard of the daemon for %d s%n", &seconds, &len), 1);
-    assert_true(seconds >= 2); /* more, where the machine stood still */
+    assert_true(seconds >= 2); /* more if the machine was suspended */
     assert_int_equal(len, strlen(text));
     assert_false(kit_lives(run.pid));
 }
@@ -104,7 +104,7 @@ static void not_started_when_its_time_is_over(void **state)
     assert_non_null(strstr(err.text, "fenced before it was started"));
 }
 
-/* As long as somebody is heard it goes on, however often its time would have been up; also without any agent. */
+/* While the daemon is heard, the instance runs on beyond its fence time, also without an agent. */
 static void not_fenced_while_heard(void **state)
 {
     struct kit *k = *state;
@@ -140,7 +140,7 @@ static void disk_fill(const char *path)
     close(fd);
 }
 
-/* Room for its end was taken at the beginning; where that is not so, the shim waits for some. */
+/* The space for the exit file was reserved at the start; without that, the shim waits for free space. */
 static void a_full_disk_hides_no_end(void **state)
 {
     struct kit *k = *state;
@@ -183,7 +183,7 @@ static int small_teardown(void **state)
     return kit_teardown(state);
 }
 
-/* ---- what a shim is told ---- */
+/* ---- spec ------------------------------------------------------------------------------------------------------- */
 
 static void spec_round_trip(void **state)
 {
@@ -236,7 +236,7 @@ static void spec_round_trip(void **state)
     assert_int_equal(again.len, len);
     assert_memory_equal(again.at, text.at, len);
     spec_done(&s);
-    /* Cut anywhere it is refused, or is the start of something; never read beyond its end. */
+    /* A truncated spec is rejected or is a valid prefix; it is never read beyond its end. */
     for (size_t cut = 0; cut < len; cut++) {
         copy = mem_alloc(cut + 1);
         memcpy(copy, text.at, cut);

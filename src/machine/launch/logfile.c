@@ -1,11 +1,13 @@
-/* logfile.c - reading a log while its shim writes and rotates it.
+/* logfile.c - reads a log while the shim writes and rotates it.
  *
- * The reader holds the file it is in open, so a rename does not disturb it. At the end of the file it looks whether `log`
- * is another one by now: then it reads what came last into its own, and goes on with the next younger file, which it finds
- * by its own file's name of the moment; where that is gone, the oldest there is comes next, and bytes are missing between.
+ * The reader keeps the current file open, so a rename does not disturb it. At the end of the file it checks whether
+ * `log` is another file now. If so, it reads the last bytes of its own file and continues with the next newer file,
+ * which it finds by the present name of its own file; if that was removed, it continues with the oldest file, and bytes
+ * are missing in between.
  *
- * A shim renames the oldest file first, and numbers only grow. So who finds a file under the same number before and after
- * opening its neighbour has the right one; and who looks from the small numbers to the large ones misses none.
+ * A shim renames the oldest file first, and a file's number only grows. Therefore, a file that has the same number
+ * before and after its neighbour was opened has the right neighbour, and a search from small to large numbers misses no
+ * file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +26,7 @@ enum { LOG_FILES_MAX = 100, BLOCK = 16384 };
 
 struct logfile {
     int dir;
-    int fd; /* -1: no file was there yet */
+    int fd; /* -1: no file exists yet */
 };
 
 static const char *name_of(unsigned i, char buf[static 16])
@@ -41,7 +43,7 @@ static int nth_open(const struct logfile *l, unsigned i)
     return fd < 0 ? -errno : fd;
 }
 
-/* The oldest file's number; -1: there is none. */
+/* Returns the number of the oldest file; -1: there is none. */
 static int oldest(const struct logfile *l)
 {
     struct stat st;
@@ -54,7 +56,7 @@ static int oldest(const struct logfile *l)
     return found;
 }
 
-/* -ENOENT: there is none. */
+/* -ENOENT: there is no file. */
 static int oldest_open(const struct logfile *l)
 {
     for (;;) {
@@ -67,7 +69,7 @@ static int oldest_open(const struct logfile *l)
     }
 }
 
-/* Which number our file has now; -1: it is gone. */
+/* Returns the present number of the open file; -1: it was removed. */
 static int number_of(const struct logfile *l)
 {
     struct stat ours, st;
@@ -81,9 +83,9 @@ static int number_of(const struct logfile *l)
     return -1;
 }
 
-/* ---- the last lines ---- */
+/* ---- tail ------------------------------------------------------------------------------------------------------- */
 
-/* Places the descriptor behind the newline before the last `*lines` lines, or at the start, and counts them down. */
+/* Seeks to the start of the last `*lines` lines, or of the file, and subtracts the lines found from `*lines`. */
 static int tail_seek(int fd, int64_t *lines)
 {
     off_t at = lseek(fd, 0, SEEK_END), end = at;
@@ -100,7 +102,7 @@ static int tail_seek(int fd, int64_t *lines)
         if (n < 0)
             return -errno;
         for (ssize_t i = n - 1; i >= 0; i--) {
-            /* The newline at the very end ends the last line, and begins none. */
+            /* A newline at the very end terminates the last line and starts none. */
             if (block[i] != '\n' || at + i + 1 == end)
                 continue;
             if (--*lines == 0)
@@ -119,7 +121,7 @@ static bool is_same(int a, int b)
     return a >= 0 && fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_ino == other.st_ino;
 }
 
-/* From the youngest file backwards, until there are enough lines. */
+/* Searches from the newest file to older ones until enough lines are found. */
 static int tail_open(struct logfile *l, int64_t lines)
 {
     int fd = -1;
@@ -128,7 +130,7 @@ static int tail_open(struct logfile *l, int64_t lines)
         int older = nth_open(l, i), rc;
 
         if (older < 0 && i == 0)
-            continue; /* between two renames */
+            continue; /* in the middle of a rotation */
         if (older < 0)
             break;
         if (is_same(fd, older)) { /* renamed since it was opened */
@@ -152,7 +154,7 @@ static int tail_open(struct logfile *l, int64_t lines)
 
 /* ---- reading ---- */
 
-/* The folder of an instance's log; no file of the log is open yet. */
+/* Opens the log directory of an instance, but no file in it. */
 static int folder_open(const struct place *p, uint64_t id, struct logfile **ret, struct berth_err *err)
 {
     char path[PLACE_PATH_MAX], name[24];
@@ -181,16 +183,16 @@ int logfile_open(const struct place *p, uint64_t id, int64_t tail_lines, struct 
         l->fd = oldest_open(l);
     }
     if (l->fd < 0)
-        l->fd = -1; /* the first line will bring it */
+        l->fd = -1; /* the first line creates it */
     *ret = l;
     return 0;
 }
 
 /* ---- cursors ---- */
 
-/* An inode number alone may be used again by a later file; the time of birth tells such files apart. */
+/* Identifies a position. An inode number may be reused by a later file; the birth time distinguishes the files. */
 struct cursor {
-    uint64_t inode, born_ns, offset; /* inode 0: there was no file yet */
+    uint64_t inode, born_ns, offset; /* inode 0: no file existed yet */
 };
 
 static struct cursor cursor_of(int fd)
@@ -219,7 +221,7 @@ static bool cursor_read(const char *text, struct cursor *ret)
            end == (int)strlen(text) && ret->offset <= INT64_MAX;
 }
 
-/* The file of the cursor, at its offset. -ENOENT: the file was removed. Searches from the small numbers upwards. */
+/* Opens the file of the cursor at its offset. -ENOENT: it was removed. Searches from small to large numbers. */
 static int cursor_open(const struct logfile *l, const struct cursor *wanted)
 {
     for (unsigned i = 0; i <= LOG_FILES_MAX; i++) {
@@ -261,7 +263,7 @@ int logfile_open_at(const struct place *p, uint64_t id, const char *cursor, stru
     if (l->fd < 0)
         l->fd = oldest_open(l);
     if (l->fd < 0)
-        l->fd = -1; /* the first line will bring it */
+        l->fd = -1; /* the first line creates it */
     *ret = l;
     *ret_gap = gap;
     return 0;
@@ -276,7 +278,7 @@ void logfile_free(struct logfile *l)
     mem_free(l);
 }
 
-/* Goes on to the next younger file; false: this is the youngest. */
+/* Continues with the next newer file; false: this is the newest. */
 static bool next(struct logfile *l)
 {
     int number, fd;
@@ -292,7 +294,7 @@ static bool next(struct logfile *l)
             close(fd);
     }
     if (fd < 0)
-        return false; /* between two renames: the next look finds it */
+        return false; /* in the middle of a rotation: the next read finds the file */
     close_fd_cleanup(&l->fd);
     l->fd = fd;
     return true;
@@ -309,7 +311,7 @@ ssize_t logfile_read(struct logfile *l, void *buf, size_t size)
         rotated = l->fd < 0 || number_of(l) != 0;
         if (!rotated)
             return 0;
-        /* Nothing is written to a file that has been rotated: what is in it now is all. */
+        /* A rotated file is not written any more, so this reads the rest. */
         n = l->fd < 0 ? 0 : read(l->fd, buf, size);
         if (n != 0)
             return n < 0 ? -errno : n;

@@ -1,4 +1,4 @@
-/* Logs while they are written and rotated, by real shims and by hand. */
+/* logfile_test.c - reading logs that are written and rotated, by real shims and by hand. */
 #include <pthread.h>
 
 #include "machine/launch/launch_kit_test.h"
@@ -65,7 +65,7 @@ static void last_lines(void **state)
         assert_int_equal(logfile_open(k->place, 1, rows[i].tail, &l, &err), 0);
         read_all(l, &all, 1 + i);
         assert_string_equal(str_text(&all), rows[i].want);
-        /* And what comes. */
+        /* Then lines that are appended later. */
         str_clear(&all);
         put(k, 1, "log", "!", true);
         read_all(l, &all, 3);
@@ -107,17 +107,17 @@ static void over_rotations(void **state)
     put(k, 1, "log", "a", false);
     assert_int_equal(logfile_open(k->place, 1, -1, &l, &err), 0);
     read_all(l, &all, 100);
-    /* Written to, then rotated, twice, before the reader looks again. */
+    /* Two writes and rotations before the reader continues. */
     put(k, 1, "log", "b", true);
     move(k, 1, "log", "log.1");
     put(k, 1, "log", "c", false);
     move(k, 1, "log.1", "log.2");
     move(k, 1, "log", "log.1");
-    read_all(l, &all, 100); /* between two renames there is no log */
+    read_all(l, &all, 100); /* in the middle of a rotation there is no "log" */
     put(k, 1, "log", "d", false);
     read_all(l, &all, 100);
     assert_string_equal(str_text(&all), "abcd");
-    /* So often that what it was in is gone: on with the oldest. */
+    /* Rotated until the reader's file was removed: it continues with the oldest file. */
     move(k, 1, "log.1", "log.2");
     move(k, 1, "log", "log.1");
     put(k, 1, "log", "e", false);
@@ -131,7 +131,7 @@ static void over_rotations(void **state)
     logfile_free(l);
 }
 
-/* Reads on from a cursor with another reader, as after a lost connection. */
+/* Continues from a cursor with another reader, as after a lost connection. */
 static void read_from(struct kit *k, const char *cursor, bool want_gap, const char *want)
 {
     CLEANUP(str) struct str all = {0};
@@ -159,7 +159,7 @@ static void read_on_from_a_cursor(void **state)
     assert_int_equal(logfile_open_at(k->place, 1, "0.0.0", &l, &gap, &err), -ENOENT);
     put(k, 1, "keep", "", false);
     assert_int_equal(logfile_open(k->place, 1, -1, &l, &err), 0);
-    logfile_cursor(l, none); /* there is no file yet */
+    logfile_cursor(l, none); /* no file exists yet */
     put(k, 1, "log", "abcd\n", false);
     assert_int_equal(logfile_read(l, buf, 2), 2);
     logfile_cursor(l, cursor);
@@ -172,9 +172,9 @@ static void read_on_from_a_cursor(void **state)
     read_from(k, cursor, false, "cd\nef\ngh\n");
     move(k, 1, "log.1", "log.2");
     move(k, 1, "log", "log.1");
-    read_from(k, cursor, false, "cd\nef\ngh\n"); /* between two renames */
+    read_from(k, cursor, false, "cd\nef\ngh\n"); /* in the middle of a rotation */
     put(k, 1, "log", "ij\n", false);
-    move(k, 1, "log.2", "removed"); /* the oldest */
+    move(k, 1, "log.2", "removed"); /* the oldest file */
     read_from(k, cursor, true, "gh\nij\n");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(logfile_open_at(k->place, 1, bad[i], &l, &gap, &err), -EINVAL);
@@ -198,7 +198,7 @@ static void *rotates(void *ctx)
     return NULL;
 }
 
-/* Nothing is skipped, wherever between two renames the reader looks. */
+/* No byte is skipped, at whichever step of a rotation the reader continues. */
 static void rotated_while_it_looks(void **state)
 {
     struct kit *k = *state;
@@ -240,7 +240,7 @@ static void follows_a_shim(void **state)
     struct berth_err err;
 
     l->log_bytes = 4096;
-    l->log_files = 10; /* so that nothing is dropped, however late the reader comes */
+    l->log_files = 10; /* so that no file is removed, however late the reader is */
     run = kit_start(k, l);
     gone = (struct pollfd){.fd = run.pidfd, .events = POLLIN};
     while (poll(&gone, 1, 1) == 0)
@@ -311,7 +311,7 @@ static void kept_as_long_as_wanted(void **state)
         put(k, id, "log", "hello", false);
     assert_int_equal(log_keep(k->place, 1, INT64_C(1000000000) * 50, &err), 0);
     assert_int_equal(log_keep(k->place, 2, INT64_C(1000000000) * 500, &err), 0);
-    assert_int_equal(log_keep(k->place, 99, 1, &err), 0); /* it has none */
+    assert_int_equal(log_keep(k->place, 99, 1, &err), 0); /* it has no log */
     struct timespec now;
     assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
     int64_t now_ns = (int64_t)now.tv_sec * 1000000000;

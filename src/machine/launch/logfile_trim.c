@@ -1,4 +1,4 @@
-/* logfile_trim.c - logs stay after their instance for a while; this is the end of that while. */
+/* logfile_trim.c - removes logs of ended instances after their retention time. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,13 +15,13 @@
 #include "machine/launch/launch.h"
 #include "machine/launch/state_file.h"
 
-#define KEEP_FILE "keep" /* in a log's folder: nanoseconds, as digits */
+#define KEEP_FILE "keep" /* in a log directory: retention time in nanoseconds, as digits */
 
 struct kept {
     char name[24];
     uint64_t bytes;
-    int64_t at_ns;   /* when it was last written to */
-    int64_t keep_ns; /* how long it is wanted after that; 0: as long as there is room */
+    int64_t at_ns;   /* time of the last write */
+    int64_t keep_ns; /* retention time after that; 0: until space is needed */
 };
 struct kept_list {
     struct kept *at;
@@ -33,7 +33,7 @@ static int64_t stamp_ns(const struct stat *st)
     return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
-/* Calls for each plain file of a log's folder; the folder holds nothing else. */
+/* Calls `each` for every entry of a log directory, which contains only plain files. */
 static void files_each(int logs, const char *name, void (*each)(int dir, const char *file, void *ctx), void *ctx)
 {
     int fd = openat(logs, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -62,7 +62,7 @@ static void measure(int dir, const char *file, void *ctx)
         k->at_ns = stamp_ns(&st);
 }
 
-/* What log_keep has left. */
+/* Reads the retention time that log_keep has stored. */
 static int64_t wanted_ns(int logs, const char *name)
 {
     char path[64], text[32] = "";
@@ -84,7 +84,7 @@ int log_keep(const struct place *p, uint64_t id, int64_t keep_ns, struct berth_e
     str_addf(&path, "%s/logs/%" PRIu64 "/%s", place_dir(p), id, KEEP_FILE);
     CLEANUP(close_fd) int fd = open(path.at, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 && errno == ENOENT)
-        return 0; /* it has written nothing */
+        return 0; /* the instance has no log */
     if (fd < 0 || write(fd, text, (size_t)len) != len)
         return err_set(err, errno, "cannot write %s: %s", path.at, strerror(errno));
     return 0;
@@ -93,7 +93,7 @@ int log_keep(const struct place *p, uint64_t id, int64_t keep_ns, struct berth_e
 static void erase(int dir, const char *file, void *ctx)
 {
     (void)ctx;
-    (void)unlinkat(dir, file, 0); /* what stays makes the folder stay, and is tried again */
+    (void)unlinkat(dir, file, 0); /* after a failure the directory stays and is tried again */
 }
 
 static int by_age(const void *a, const void *b)
@@ -103,7 +103,7 @@ static int by_age(const void *a, const void *b)
     return x->at_ns != y->at_ns ? (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns) : strcmp(x->name, y->name);
 }
 
-/* Logs of instances that have no folder any more. */
+/* Lists the logs of instances without an instance directory. */
 static void forgotten_list(int state, int logs, struct kept_list *ret)
 {
     int fd = fcntl(logs, F_DUPFD_CLOEXEC, 0);

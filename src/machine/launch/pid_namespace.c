@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "machine/launch/state_file.h"
 
-/* Bytes of the file, for locks only. */
+/* Byte offsets in the file, used only as record locks. */
 enum { JOINING, LIFE, FIRST };
 
 static int lock_byte(int fd, int command, short type, off_t byte)
@@ -39,7 +39,7 @@ static bool is_locked(int fd, off_t byte)
     return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-/* It may have been removed by a first process that has just ended. */
+/* Tells whether the open file still has this path: the first process removes it when it ends. */
 static bool is_still(int fd, const char *file)
 {
     struct stat ours, there;
@@ -70,9 +70,9 @@ int pid_namespace_check(void)
     return rc ? rc : WIFEXITED(status) ? -WEXITSTATUS(status) : -ECHILD;
 }
 
-/* ---- joining --------------------------------------------------------------------------------------------------------- */
+/* ---- joining ---------------------------------------------------------------------------------------------------- */
 
-/* A pidfd of the first process of the namespace; -ESRCH: there is none. */
+/* Returns a pidfd of the first process of the namespace; -ESRCH: there is none. */
 static int first_open(int fd)
 {
     char text[24] = {0};
@@ -94,7 +94,7 @@ static int first_write(int fd, pid_t pid)
     return ftruncate(fd, 0) || pwrite(fd, text, (size_t)len, 0) != len ? -EIO : 0;
 }
 
-/* Becomes the first process, once the file names it. Its lock is its standard input. */
+/* Becomes the first process, after its pid was written into the file. Its lock is held by its standard input. */
 static int first_become(const char *file, const char *shim, int lock, int go)
 {
     const char *const argv[] = {"berth-shim", "hold", file, NULL}, *const env[] = {NULL};
@@ -103,10 +103,11 @@ static int first_become(const char *file, const char *shim, int lock, int go)
     if (read(go, &byte, 1) != 1 || dup2(lock, STDIN_FILENO) < 0)
         return EIO;
     execve(shim, (char *const *)argv, (char *const *)env);
-    return -pid_namespace_hold(file); /* it does as well like this */
+    return -pid_namespace_hold(file); /* exec failed: does the same without it */
 }
 
-/* In a fork of the shim's, so that it is no child of that, which waits for all its children. Returns an errno. */
+/* Runs in a fork of the shim, so that the first process is not a child of the shim, which waits for all its children.
+ * Returns a positive errno. */
 static int first_spawn(int fd, const char *file, const char *shim)
 {
     CLEANUP(close_fd) int lock = open(file, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -183,13 +184,13 @@ void pid_namespace_leave(void)
         (void)setns(own, CLONE_NEWPID);
 }
 
-/* ---- its first process ----------------------------------------------------------------------------------------------- */
+/* ---- first process ---------------------------------------------------------------------------------------------- */
 
 int pid_namespace_hold(const char *file)
 {
     int rc;
 
-    (void)signal(SIGCHLD, SIG_IGN); /* the kernel reaps them */
+    (void)signal(SIGCHLD, SIG_IGN); /* the kernel reaps the children */
     (void)prctl(PR_SET_NAME, "berth-shim-hold");
     rc = lock_byte(STDIN_FILENO, F_OFD_SETLKW, F_WRLCK, LIFE);
     if (rc == 0 && is_still(STDIN_FILENO, file))
@@ -205,7 +206,7 @@ void pid_namespaces_trim(const char *folder)
     while (dir && (e = readdir(dir))) {
         CLEANUP(close_fd) int fd = openat(dirfd(dir), e->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 
-        /* Who joins right now opens it once more. */
+        /* A concurrent join notices the removal and opens the file again. */
         if (fd >= 0 && lock_byte(fd, F_OFD_SETLK, F_WRLCK, JOINING) == 0 &&
             lock_byte(fd, F_OFD_SETLK, F_WRLCK, LIFE) == 0)
             (void)unlinkat(dirfd(dir), e->d_name, 0);

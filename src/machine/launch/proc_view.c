@@ -11,7 +11,7 @@ int proc_view_make(void)
 {
     CLEANUP(close_fd) int fs = fsopen("proc", FSOPEN_CLOEXEC);
 
-    /* By its word: kernels that have one setting for all mounts of /proc know numbers only. */
+    /* As text: kernels with one setting for all mounts of /proc accept only numbers and fail here. */
     if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "hidepid", "invisible", 0) ||
         fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
         return -errno;

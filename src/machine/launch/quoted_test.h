@@ -1,4 +1,4 @@
-/* quoted_test.h - JSON with single quotes, as tests write it. Include <cmocka.h> and what it needs before this. */
+/* quoted_test.h - parses JSON with single quotes, for tests. Include <cmocka.h> and its prerequisites before this. */
 #pragma once
 
 #include <jansson.h>

@@ -1,8 +1,9 @@
-/* started_file.c - STATE/started: which instances were told to start, in a file that one sync makes durable for many.
+/* started_file.c - STATE/started: records started instances in one file, so that one sync makes many starts durable.
  *
- * Lines are only added. "+ID" is written after the folder was made and before anything runs, "-ID" after the folder is
- * gone; a "-ID" that is lost brings back an instance that is over, which its daemon does not know, and it is forgotten
- * again. The file is made anew from the folders when it is opened, when it has grown, and after a sync that failed.
+ * Lines are only appended. "+ID" is written after the instance directory was created and before anything runs, "-ID"
+ * after the directory was removed. If a "-ID" is lost, an ended instance reappears, which the daemon does not know, and
+ * it is forgotten again. The file is rewritten from the directories when it is opened, when it has grown, and after a
+ * failed sync.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -56,11 +57,11 @@ int instances_list(const struct place *p, struct ids *ret)
     return rc;
 }
 
-/* ---- reading it ---- */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 struct line {
     uint64_t id;
-    size_t at; /* of two lines on one id the later one counts */
+    size_t at; /* position in the file: the last line of an id counts */
     char sign;
 };
 struct lines {
@@ -75,7 +76,7 @@ static int by_id_and_place(const void *a, const void *b)
     return x->id != y->id ? (x->id > y->id) - (x->id < y->id) : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Ids whose last line is a '+'. A last line without its end was never synced, and stands for nothing that ran. */
+/* Returns the ids whose last line is a '+'. An incomplete last line was never synced, so its instance never ran. */
 static void started_parse(const char *text, struct ids *ret)
 {
     struct lines lines = {0};
@@ -100,7 +101,7 @@ static bool ids_has(const struct ids *ids, uint64_t id)
     return ids->len > 0 && bsearch(&id, ids->at, ids->len, sizeof *ids->at, by_number);
 }
 
-/* A folder that the file tells of, and that the disk has lost or only half. */
+/* Recreates an instance directory that is recorded in the file but lost or incomplete on disk. */
 static int instance_restore(struct place *p, uint64_t id)
 {
     CLEANUP(close_fd) int dir = -1;
@@ -117,8 +118,8 @@ static int instance_restore(struct place *p, uint64_t id)
     return file_write(dir, "config.json", "{}", 2, false);
 }
 
-/* A folder that no line tells of: place_begin did not get to its end, so nothing of it ever ran. With a shim's file in it
- * (the line was not synced, the folder was written by chance) it stays. */
+/* Removes an instance directory without a record: place_begin did not complete, so nothing of it ever ran. If it
+ * contains a spec (the directory reached the disk, the line did not), it is kept. */
 static int instance_discard(struct place *p, uint64_t id)
 {
     CLEANUP(close_fd) int dir = instance_open(p, id);
@@ -135,9 +136,9 @@ static int instance_discard(struct place *p, uint64_t id)
     return 0;
 }
 
-/* ---- writing it ---- */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-/* Both locks are held, or nobody else is there. */
+/* Called with both locks held, or before other threads exist. */
 static int started_rewrite(struct place *p)
 {
     CLEANUP(str) struct str text = {0};
@@ -198,7 +199,7 @@ int started_append(struct place *p, char sign, uint64_t id)
         p->started_bytes += (uint64_t)len;
     } else {
         rc = n < 0 ? -errno : -ENOSPC;
-        p->damaged |= n > 0; /* half a line would spoil the next */
+        p->damaged |= n > 0; /* a partial line would corrupt the next one */
     }
     pthread_mutex_unlock(&p->append_lock);
     return rc;

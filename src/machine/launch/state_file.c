@@ -79,7 +79,7 @@ int file_write(int dir, const char *name, const void *bytes, size_t len, bool du
     if (fd < 0)
         return fd;
     rc = fd_write(fd, bytes, len);
-    /* Cut afterwards: what was reserved is written over, not given back first. */
+    /* Truncated after the write, so that reserved space is overwritten instead of released first. */
     if (rc == 0 && ftruncate(fd, (off_t)len))
         rc = -errno;
     if (rc == 0 && durable && fdatasync(fd))
@@ -129,7 +129,7 @@ int file_read(int dir, const char *name, char **ret, size_t *ret_len)
     return fd < 0 ? -errno : fd_read(fd, ret, ret_len);
 }
 
-/* Files of /proc say no size; these are short. */
+/* Reads a short file of /proc; files in /proc do not report their size. */
 static int read_short(const char *path, char *buf, size_t size)
 {
     CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -167,7 +167,7 @@ int process_start(pid_t pid, uint64_t *ret)
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     if (read_short(path, text, sizeof text))
         return -ESRCH;
-    /* The second field is a name in brackets that may hold anything; the 22nd is what we want. */
+    /* The second field is a name in parentheses that may contain any character; the start time is field 22. */
     at = strrchr(text, ')');
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
@@ -188,7 +188,7 @@ int process_open(pid_t pid, uint64_t start)
     return take_fd(&fd);
 }
 
-/* The time stands there twice: who reads while it is being written sees that. */
+/* The text contains the time twice, so that a reader detects a concurrent write. */
 size_t heard_text(const char *boot, int64_t at_ns, char ret[static HEARD_TEXT_MAX])
 {
     int n = snprintf(ret, HEARD_TEXT_MAX, "%020" PRId64 " %s %020" PRId64 "\n", at_ns, boot, at_ns);

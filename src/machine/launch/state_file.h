@@ -1,6 +1,6 @@
-/* state_file.h - small files that are read and written whole, and what tells one boot and one process from another.
+/* state_file.h - reads and writes small files as a whole; identifies boots and processes.
  *
- * For the agent and for the shim, which stands on little else.
+ * Used by the agent and by the shim, which has few other dependencies.
  */
 #pragma once
 
@@ -11,31 +11,32 @@
 
 enum { FILE_BYTES_MAX = 16 << 20 };
 
-/* Writes NAME.new below the folder and renames it to NAME, mode 0600. `durable`: file and name are on disk afterwards. */
+/* Writes NAME.new in the directory and renames it to NAME, mode 0600. `durable`: content and name are synced to
+ * disk. */
 int file_write(int dir, const char *name, const void *bytes, size_t len, bool durable);
-/* Takes room on the disk for what file_write is to write there later, while there is some; where there is none, it may find
- * some then. */
+/* Reserves disk space for a later file_write of this name. Errors are ignored: file_write may find space then. */
 void file_reserve(int dir, const char *name, size_t len);
-/* All of a file, with a NUL after it, to be freed with mem_free. -EFBIG: larger than FILE_BYTES_MAX. */
+/* Reads a whole file and appends a NUL; the caller frees *ret with mem_free. -EFBIG: larger than FILE_BYTES_MAX. */
 int file_read(int dir, const char *name, char **ret, size_t *ret_len);
-/* The same from where a descriptor stands to its end. */
+/* Reads from the descriptor's position to the end of the file. */
 int fd_read(int fd, char **ret, size_t *ret_len);
-/* Writes all, or fails. */
+/* Writes all bytes; returns 0 or -errno. */
 int fd_write(int fd, const void *bytes, size_t len);
 void close_fd_cleanup(int *fd);
 int take_fd(int *fd);
 
-/* Two starts of the machine have different ones. */
+/* The kernel's boot id, different for each boot. */
 enum { BOOT_ID_MAX = 40 };
 int boot_id(char ret[static BOOT_ID_MAX]);
 int64_t boottime_ns(void);
-/* When this process began, in ticks since the boot; with its number it is unique within the boot. -ESRCH: no such. */
+/* Returns the start time of a process in ticks since boot; unique within a boot together with the pid. -ESRCH: no such
+ * process. */
 int process_start(pid_t pid, uint64_t *ret);
-/* A pidfd of the process with this number that began then; -ESRCH: it is another one, or none. */
+/* Returns a pidfd of the process with this pid and start time; -ESRCH: there is none. */
 int process_open(pid_t pid, uint64_t start);
 
-/* STATE/heard: time and boot. 0: never in this boot, or not readable. */
+/* Reads STATE/heard: the time of the last contact with the daemon. 0: none in this boot, or unreadable. */
 int64_t heard_read(const char *path);
-/* The text that heard_read reads, in the caller's buffer; returns its length. */
+/* Formats the text for heard_read; returns its length. */
 enum { HEARD_TEXT_MAX = 128 };
 size_t heard_text(const char *boot, int64_t at_ns, char ret[static HEARD_TEXT_MAX]);

@@ -23,7 +23,7 @@
 #error "syscalls.c: how does the kernel's audit name this processor?"
 #endif
 
-#define X32 0x40000000u /* numbers from here on are of another kind of call */
+#define X32 0x40000000u /* system call numbers of the x32 ABI start here */
 
 #define CALL(name)                                                                                                     \
     {                                                                                                                  \
@@ -44,36 +44,36 @@
 /* clang-format off */
 const struct syscall_rule syscall_rules[] = {
     {"clone3", SYS_clone3, ENOSYS, CALL_ANY, 0, 0},
-    /* the machine: its clock, its name, its swap, its kernel */
+    /* machine-wide: clock, host name, swap, kernel modules */
     CALL(acct), CALL(clock_adjtime), CALL(clock_settime), CALL(delete_module), CALL(finit_module), CALL(init_module),
     CALL(kexec_file_load), CALL(kexec_load), CALL(quotactl), CALL(reboot), CALL(setdomainname), CALL(sethostname),
     CALL(settimeofday), CALL(swapoff), CALL(swapon), CALL(syslog), CALL(vhangup),
 #ifdef SYS_iopl
     CALL(ioperm), CALL(iopl),
 #endif
-    /* file systems, and other namespaces */
+    /* mounts, and namespaces of others */
     CALL(chroot), CALL(fsconfig), CALL(fsmount), CALL(fsopen), CALL(fspick), CALL(mount), CALL(mount_setattr),
     CALL(move_mount), CALL(open_by_handle_at), CALL(open_tree), CALL(pivot_root), CALL(setns), CALL(umount2),
-    /* namespaces of one's own: the way to what needs capabilities, for whoever has none */
+    /* new namespaces: they grant capabilities to unprivileged processes */
     NAMESPACES(clone), NAMESPACES(unshare),
-    /* large parts of the kernel that people's programs do without */
+    /* large kernel subsystems that ordinary programs do not use */
     CALL(add_key), CALL(bpf), CALL(io_uring_enter), CALL(io_uring_register), CALL(io_uring_setup), CALL(keyctl),
     CALL(perf_event_open), CALL(request_key), CALL(userfaultfd),
     EQUAL(socket, 0, AF_ALG), EQUAL(socket, 0, AF_RDS), EQUAL(socket, 0, AF_TIPC), EQUAL(socket, 0, AF_VSOCK),
     EQUAL(socket, 0, AF_XDP),
-    /* typing on a terminal for somebody else */
+    /* injecting input into terminals */
     EQUAL(ioctl, 1, TIOCSTI), EQUAL(ioctl, 1, TIOCLINUX),
 };
 
-/* Who connects, reads and writes what is open, and nothing else. */
+/* Additional rules for the net sandbox, which only connects, reads and writes open descriptors. */
 #define WRITES(name, argument) BIT(name, argument, O_WRONLY), BIT(name, argument, O_RDWR), BIT(name, argument, O_CREAT)
 const struct syscall_rule syscall_network_rules[] = {
-    /* programs, and other processes */
+    /* programs and other processes */
     CALL(execve), CALL(execveat), {"clone", SYS_clone, EPERM, CALL_CLEAR, 0, CLONE_THREAD}, CALL(kcmp), CALL(pidfd_getfd),
     CALL(process_madvise), CALL(process_vm_readv), CALL(process_vm_writev), CALL(ptrace),
-    /* being connected to */
+    /* incoming connections */
     CALL(accept), CALL(accept4), CALL(listen),
-    /* files: none is made, changed or removed */
+    /* creating, changing and removing files */
     {"openat2", SYS_openat2, ENOSYS, CALL_ANY, 0, 0}, WRITES(openat, 2), CALL(fallocate), CALL(fchmod), CALL(fchmodat),
     CALL(fchown), CALL(fchownat), CALL(fremovexattr), CALL(fsetxattr), CALL(linkat), CALL(lremovexattr), CALL(lsetxattr),
     CALL(mkdirat), CALL(mknodat), CALL(removexattr), CALL(renameat2), CALL(setxattr), CALL(symlinkat), CALL(truncate),
@@ -85,14 +85,14 @@ const struct syscall_rule syscall_network_rules[] = {
     CALL(chmod), CALL(chown), CALL(creat), CALL(fork), CALL(lchown), CALL(link), CALL(mkdir), CALL(mknod), CALL(rename),
     CALL(rmdir), CALL(symlink), CALL(unlink), CALL(utime), CALL(utimes), CALL(vfork), WRITES(open, 1),
 #endif
-    /* memory and messages that outlive a process */
+    /* shared memory and message queues that outlive a process */
     CALL(mq_open), CALL(msgget), CALL(semget), CALL(shmget),
 };
 /* clang-format on */
 const size_t syscall_rules_len = sizeof syscall_rules / sizeof *syscall_rules;
 const size_t syscall_network_rules_len = sizeof syscall_network_rules / sizeof *syscall_network_rules;
 
-/* ---- as a filter ------------------------------------------------------------------------------------------------------- */
+/* ---- as a seccomp filter ---------------------------------------------------------------------------------------- */
 
 enum {
     RULE_STEPS = 5,
@@ -118,7 +118,7 @@ static void load(struct program *p, size_t offset)
     step(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset);
 }
 
-/* Where what was loaded passes the test, the call ends so. */
+/* If the loaded value passes the test, the system call fails with `code`. */
 static void refuse_if(struct program *p, unsigned test, uint32_t value, int code)
 {
     step(p, BPF_JMP | test | BPF_K, 0, 1, value);

@@ -1,9 +1,9 @@
-/* syscalls.h - which calls of the kernel an instance may not make.
+/* syscalls.h - seccomp rules: system calls that an instance may not use.
  *
- * An instance has no capabilities, so the kernel refuses most of these anyway; a filter keeps their code out of its reach, and
- * with it the faults in there. What programs of people use is left alone: it is a list of what is refused, not of what is
- * allowed. Refused calls end with EPERM, as without the right to them; clone3, whose flags a filter cannot see, with ENOSYS,
- * so that the C library takes clone. Calls for another kind of processor, whose numbers mean something else, are not there.
+ * An instance has no capabilities, so the kernel rejects most of these anyway; the filter makes their code, with
+ * possible vulnerabilities, unreachable. It is a deny list, so that ordinary programs are not affected. Denied calls
+ * fail with EPERM, as without the privilege. clone3, whose flags a filter cannot read, fails with ENOSYS, so that the C
+ * library falls back to clone. System calls of other ABIs, which have different numbers, fail with ENOSYS.
  */
 #pragma once
 
@@ -12,23 +12,24 @@
 
 #include "base/err.h"
 
-/* What of a call is looked at. BIT: this bit of the argument is set; CLEAR: it is not. */
+/* Condition of a rule. BIT: this bit of the argument is set; CLEAR: it is not set. */
 enum syscall_test { CALL_ANY, CALL_EQUAL, CALL_BIT, CALL_CLEAR };
 
 struct syscall_rule {
     const char *name;
     int number;
-    int code; /* how it ends */
+    int code; /* errno of the denied call */
     enum syscall_test test;
-    unsigned argument; /* its low 32 bits */
+    unsigned argument; /* index; its low 32 bits are compared */
     uint32_t value;
 };
 extern const struct syscall_rule syscall_rules[];
 extern const size_t syscall_rules_len;
-/* What the network half of the agent is refused besides. */
+/* Additional rules for the net sandbox. */
 extern const struct syscall_rule syscall_network_rules[];
 extern const size_t syscall_network_rules_len;
 
-/* For the calling thread and all that it brings forth, for ever. No new privileges must have been given up before. */
+/* Install the filter for the calling thread and all its descendants, irrevocably. Without root, no_new_privs must be
+ * set before. */
 int syscalls_narrow(struct berth_err *err);
 int syscalls_narrow_network(struct berth_err *err);

@@ -1,4 +1,4 @@
-/* What is refused, asked of the real kernel by a process that has narrowed itself. */
+/* syscalls_test.c - denied system calls, tested on the real kernel by a process with the filter. */
 #include "machine/launch/syscalls.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-/* The status of a child that has narrowed itself; where it cannot, 99. */
+/* Returns the exit status of a child with the filter; 99: the filter could not be installed. */
 static int narrowed_by(int (*narrow)(struct berth_err *), int (*ask)(void))
 {
     struct berth_err err;
@@ -40,7 +40,7 @@ static int narrowed(int (*ask)(void))
     return narrowed_by(syscalls_narrow, ask);
 }
 
-/* With arguments that no call takes: without the filter the kernel would find fault with these. */
+/* Calls with invalid arguments: without the filter the kernel would return other errors. */
 static int ask_each(const struct syscall_rule *rules, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -100,7 +100,7 @@ static int ask_usual(void)
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 ? 0 : 1;
 }
 
-/* Connections, threads (names are looked up on one), files to read, memory with a name. */
+/* Connections, threads (used for name lookups), reading files, named memory. */
 static int ask_network_usual(void)
 {
     pthread_t thread;
@@ -122,7 +122,7 @@ static void what_programs_need_is_not(void **state)
     assert_int_equal(narrowed_by(syscalls_narrow_network, ask_network_usual), 0);
 }
 
-/* It goes on over exec, and nobody gets out of it. */
+/* The filter stays in force after exec and cannot be removed. */
 static int ask_after_exec(void)
 {
     (void)execl("/bin/sh", "sh", "-c", "grep -q '^Seccomp:.*2' /proc/self/status && ! unshare -U true 2>/dev/null",

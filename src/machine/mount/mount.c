@@ -1,4 +1,4 @@
-/* mount.c - what an instance finds in its file system besides what is there. */
+/* mount.c - creates the mounts of an instance. */
 #include "machine/mount/mount.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 static const char *const folders[] = {"binds", "secrets", "files"};
 
-/* ---- making -------------------------------------------------------------------------------------------------------------- */
+/* ---- creation --------------------------------------------------------------------------------------------------- */
 
 static bool is_container(const json_t *config)
 {
@@ -30,7 +30,7 @@ static bool is_container(const json_t *config)
     return json_is_string(json_object_get(config, "image")) || json_is_string(json_object_get(config, "rootfs"));
 }
 
-/* What the instance will see as "/". */
+/* Opens the directory that becomes the instance's "/". */
 static int root_open(struct place *p, const json_t *config, int *ret, struct berth_err *err)
 {
     char digest[72];
@@ -79,7 +79,7 @@ static int all_make(const struct file_set *s, const json_t *config, struct arena
     return rc;
 }
 
-/* Adds huge pages to the list, and to `env` what it is to know of them. */
+/* Appends the mounts of huge pages to the list, and the variables with their paths to `env`. */
 static int pages_add(const struct file_set *s, const json_t *config, struct arena *arena, struct launch_mount *list,
                      size_t *len, const char **env, struct berth_err *err)
 {
@@ -97,7 +97,7 @@ static int pages_add(const struct file_set *s, const json_t *config, struct aren
     return 0;
 }
 
-/* After those that are there already. */
+/* Appends to the existing variables. */
 static void env_add(const struct file_set *s, struct arena *arena, const char **env)
 {
     char path[PLACE_PATH_MAX];
@@ -123,7 +123,7 @@ int mounts_make(struct place *p, uint64_t id, const json_t *config, const struct
     rc = files_check(&s, err);
     if (rc < 0)
         return rc;
-    rc = mounts_end(p, id, err); /* what a crash has left */
+    rc = mounts_end(p, id, err); /* left by a crash */
     if (rc < 0)
         return rc;
     struct launch_mount *list =
@@ -137,7 +137,7 @@ int mounts_make(struct place *p, uint64_t id, const json_t *config, const struct
         (void)mounts_end(p, id, NULL);
         return rc;
     }
-    /* What holds another comes before it. */
+    /* Parent directories come before their subdirectories. */
     qsort(list, len, sizeof *list, target_compare);
     *ret = list;
     *ret_len = len;
@@ -160,9 +160,10 @@ int mounts_change(struct place *p, uint64_t id, const json_t *config, const stru
     return rc;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------------------------------- */
+/* ---- removal ---------------------------------------------------------------------------------------------------- */
 
-/* A copy of the mount may live on in another namespace for a while: it shall be empty. Only if it is the tmpfs. */
+/* Removes the secrets' content, because a copy of the mount may exist in another namespace for a while. Only if the
+ * directory is the tmpfs. */
 static int secrets_empty(int instance)
 {
     struct stat here, above;

@@ -1,4 +1,4 @@
-/* mount.h - what an instance finds in its file system besides what is there: volumes, files, secrets, settings, huge pages. */
+/* mount.h - mounts of an instance: volumes, files, secrets, settings, huge pages. */
 #pragma once
 
 #include <jansson.h>
@@ -7,17 +7,19 @@
 #include "machine/container/user.h"
 #include "machine/launch/launch.h"
 
-/* What `secret` of a file is; NULL: not there. */
+/* Returns the value of a secret's key; NULL: not found. */
 typedef const char *secret_find(void *ctx, const char *secret, const char *key);
 
-/* Makes volumes, files, secrets (on a tmpfs below the instance's folder, mode 0400, of its user) and settings.json, and says
- * how to mount them. `*ret` is the arena's. Paths of a workload are opened beneath their root; `..` and links lead nowhere.
- * On failure nothing is left mounted. Adds to `ret_env` (ends with NULL, the arena's): BERTH_SETTINGS=PATH, BERTH_HUGEPAGES_SIZE=PATH. */
+/* Creates volumes, files, secrets (on a tmpfs in the instance directory, mode 0400, owned by its user) and
+ * settings.json, and returns the mounts for them. `*ret` is allocated from the arena. Paths given by a workload are
+ * opened beneath their root; `..` and links cannot leave it. On failure nothing is left mounted. Adds to `ret_env`
+ * (NULL-terminated, allocated from the arena): BERTH_SETTINGS=PATH, BERTH_HUGEPAGES_SIZE=PATH. */
 int mounts_make(struct place *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find,
                 void *ctx, struct arena *arena, struct launch_mount **ret, size_t *ret_len, const char ***ret_env,
                 struct berth_err *err);
-/* Settings or files have changed: written anew by rename, so that a reader sees the old or the new, and inotify tells. */
+/* Applies changed settings and files: each is replaced by rename, so that a reader sees the old or the new content, and
+ * inotify reports the change. */
 int mounts_change(struct place *p, uint64_t id, const json_t *config, const struct user *user, secret_find *find,
                   void *ctx, struct berth_err *err);
-/* Unmounts and removes what mounts_make made, also after a crash in the middle; persistent volumes stay. */
+/* Unmounts and removes what mounts_make created, also after a crash in between; persistent volumes stay. */
 int mounts_end(struct place *p, uint64_t id, struct berth_err *err);

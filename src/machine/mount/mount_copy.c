@@ -1,4 +1,4 @@
-/* mount_copy.c - a tree copied, where no overlay can be had. */
+/* mount_copy.c - copies a directory tree, for systems without overlayfs. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static int content_copy(int from, int to)
     }
 }
 
-/* Owner before mode: a change of owner clears bits of the mode. */
+/* The owner is set before the mode, because a change of owner clears mode bits. */
 static int same_as(int fd, const struct stat *st)
 {
     const struct timespec times[2] = {st->st_atim, st->st_mtim};
@@ -101,7 +101,7 @@ static int entry_copy(int from, const char *name, int to, int depth)
     if (!S_ISDIR(st.st_mode))
         return 0;
     CLEANUP(close_fd) int in = tree_open(from, name, O_RDONLY | O_DIRECTORY, 0);
-    if (in == -EXDEV) /* something is mounted here: of another file system, and no part of this tree */
+    if (in == -EXDEV) /* a mount point: its content belongs to another file system and is not copied */
         return mkdirat(to, name, 0755) < 0 ? -errno : 0;
     if (in < 0)
         return in;

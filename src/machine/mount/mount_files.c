@@ -1,4 +1,4 @@
-/* mount_files.c - files, secrets and settings of an instance, on the node's side. */
+/* mount_files.c - files, secrets and settings of an instance on the node. */
 #include "machine/mount/mount_files.h"
 
 #include <dirent.h>
@@ -18,14 +18,15 @@
 
 enum { HASHED_MAX = 24 };
 
-/* Two folders that collide would show each other's files, of one instance: its own. */
+/* Builds a name from the hash of a path. After a collision two directories of one instance would share their files,
+ * which affects only that instance. */
 static const char *hashed(char kind, const char *path, char buf[static HASHED_MAX])
 {
     (void)snprintf(buf, HASHED_MAX, "%c-%016" PRIx64, kind, hash_bytes(path, strlen(path), 0));
     return buf;
 }
 
-/* ---- what is in them ------------------------------------------------------------------------------------------------------ */
+/* ---- content ---------------------------------------------------------------------------------------------------- */
 
 struct content {
     const char *text;
@@ -66,7 +67,7 @@ static bool is_same(int folder, const char *name, const struct content *c)
     return same;
 }
 
-/* What is the same stays as it is: nobody who watches is woken for nothing. */
+/* Writes a file only if it differs, so that watchers are not woken without a change. */
 static int content_write(int folder, const char *name, const struct content *c)
 {
     if (is_same(folder, name, c))
@@ -83,14 +84,14 @@ static int settings_write(const struct file_set *s, int files)
     if (!text)
         return -EINVAL;
     size_t len = strlen(text);
-    text[len] = '\n'; /* in the place of the NUL */
+    text[len] = '\n'; /* replaces the NUL */
     const struct content c = {text, len + 1, s->user->uid, s->user->gid, 0444};
     int rc = content_write(folder, SETTINGS_FILE, &c);
     free(text);
     return rc;
 }
 
-/* ---- where they are --------------------------------------------------------------------------------------------------------- */
+/* ---- location --------------------------------------------------------------------------------------------------- */
 
 static bool is_within(const char *path, const char *folder)
 {
@@ -98,8 +99,8 @@ static bool is_within(const char *path, const char *folder)
     return strncmp(path, folder, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
 
-/* Mounted as a whole if it hides nothing: the root has no such folder, or an empty one (where it was mounted before), and
- * nothing else is mounted in it or around it. */
+/* Tells whether the directory can be mounted as a whole without hiding anything: it is missing or empty in the root
+ * (empty after an earlier mount), and nothing else is mounted in it or above it. */
 static bool is_own_folder(const struct file_set *s, int root, const char *folder)
 {
     if (!*folder)
@@ -124,7 +125,7 @@ static bool has_secret(const struct file_set *s, const char *folder)
     return false;
 }
 
-/* Memory that is never swapped out, where the kernel can promise that (6.4). */
+/* Mounts the tmpfs for secrets, without swap if the kernel supports that (6.4). */
 static int secrets_mount(const struct file_set *s, int instance)
 {
     char path[PLACE_PATH_MAX];
@@ -158,7 +159,7 @@ static void bases_cleanup(struct bases *b)
     close_fd_cleanup(&b->secrets);
 }
 
-/* One file, and its mount, unless its folder's is there already. */
+/* Writes a file and adds its mount, unless its directory is in the list already. */
 static int file_make(const struct file_set *s, const struct bases *b, int root, const struct plan_file *f, bool again,
                      struct arena *arena, struct launch_mount *list, size_t *len)
 {
@@ -212,7 +213,7 @@ int files_make(const struct file_set *s, int root, struct arena *arena, struct l
     return 0;
 }
 
-/* ---- other ones, later --------------------------------------------------------------------------------------------------------- */
+/* ---- changes ---------------------------------------------------------------------------------------------------- */
 
 static bool is_planned(const struct file_set *s, const char *folder_name, const char *name)
 {
@@ -239,7 +240,7 @@ static DIR *dir_below(int base, const char *name)
     return dir;
 }
 
-/* In every folder of its own that is mounted: away with what is not planned any more. */
+/* Removes files that are not configured any more from directories that are mounted as a whole. */
 static int gone_remove(const struct file_set *s, int base)
 {
     CLEANUP(dir) DIR *all = dir_below(base, ".");
@@ -260,7 +261,7 @@ static int planned_write(const struct file_set *s, int base, bool secrets, struc
         const struct plan_file *f = &s->plan->files[i];
         char name[HASHED_MAX];
         if (!secrets && !f->text)
-            continue; /* its folder is not mounted from memory: it has to wait for the next start */
+            continue; /* a secret whose directory is not on the tmpfs has to wait for the next start */
         CLEANUP(close_fd) int folder = tree_open(base, hashed('d', f->folder, name), O_RDONLY | O_DIRECTORY, 0);
         if (folder == -ENOENT)
             continue;

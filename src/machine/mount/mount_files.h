@@ -1,10 +1,10 @@
-/* mount_files.h - files, secrets and settings of an instance, on the node's side.
+/* mount_files.h - files, secrets and settings of an instance on the node.
  *
- *   STATE/instances/ID/files/              0700
- *       settings/settings.json             the folder is mounted, so that a rename is seen
- *       d-HASH/NAME                        files of a folder that its root has not, or empty: mounted as that folder
- *       f-HASH                             a file in a folder with others: mounted alone, stays as it is while mounted
- *   STATE/instances/ID/secrets/            a tmpfs; the same, for folders that hold a secret
+ *     STATE/instances/ID/files/        0700
+ *         settings/settings.json       the directory is mounted, so that a rename is visible
+ *         d-HASH/NAME                  files of a directory that is missing or empty in the root: mounted as a whole
+ *         f-HASH                       a file in a directory with others: mounted alone, constant while mounted
+ *     STATE/instances/ID/secrets/      a tmpfs; the same, for directories that contain a secret
  */
 #pragma once
 
@@ -20,10 +20,11 @@ struct file_set {
     void *ctx;
 };
 
-/* Is every secret there? -ENOENT: names the one that is not. */
+/* Checks that every secret exists. -ENOENT with the name of a missing one. */
 int files_check(const struct file_set *s, struct berth_err *err);
-/* Writes all of them. `root`: the instance's root, to look at. Appends to `list`, which has room for each file and one more. */
+/* Writes all files. `root`: the instance's root, only read. Appends to `list`, which has room for each file and one
+ * more. */
 int files_make(const struct file_set *s, int root, struct arena *arena, struct launch_mount *list, size_t *len,
                struct berth_err *err);
-/* Writes anew what differs, removes what is gone. */
+/* Writes changed files and removes those that are not configured any more. */
 int files_change(const struct file_set *s, struct berth_err *err);

@@ -1,5 +1,6 @@
-/* mount_launch_test.c - what is mounted, seen from within: by a process and by a container, through the shim; changed while
- * they run; with links in a volume that lead elsewhere. */
+/* mount_launch_test.c - mounts as seen by a process and by a container under a shim: content, changes while they run,
+ * and hostile links in a volume.
+ */
 #include "machine/mount/mount.h"
 
 #include "machine/image/image_kit_test.h"
@@ -21,7 +22,7 @@ static const char *secret_of(void *ctx, const char *secret, const char *key)
     return ctx;
 }
 
-/* Everything that can be mounted, at paths below the test's folder; `level` of the settings. */
+/* Builds a configuration with every kind of mount, at paths in the test's directory; `level` is a setting. */
 static json_t *config_of(const struct kit *k, const char *image, int level)
 {
     return json_of(
@@ -33,7 +34,7 @@ static json_t *config_of(const struct kit *k, const char *image, int level)
         image, level, k->root, k->root, k->root, k->root, k->root, level, k->root);
 }
 
-/* Reads all, tries to write where it must not, waits until its settings change. */
+/* Reads everything, tries to write to read-only mounts, and waits until its settings change. */
 static const char script[] =
     "cd %s/in; cat $BERTH_SETTINGS conf/app key/password given/text; echo; touch data/mine scratch/mine && echo wrote; "
     "(echo x >conf/app) 2>/dev/null && echo BAD; (echo x >given/text) 2>/dev/null && echo BAD; "
@@ -121,7 +122,7 @@ static void a_process_sees_it(void **state)
     prepare(k);
     struct launch *l = kit_script(k, "");
     see(k, l, "");
-    /* The volume is there again for the next one, and outside nothing of it is. */
+    /* The next instance gets the volume again; its mounts are not visible on the node. */
     see(k, kit_script(k, ""), "");
     char path[256];
     struct stat st;
@@ -164,7 +165,7 @@ static void a_container_sees_it(void **state)
     }
 }
 
-/* An app has put a link into its volume where the next start mounts a file: nothing comes to be at the link's end. */
+/* An app has put a link into its volume where the next start mounts a file: nothing is created at the link's target. */
 static void links_in_a_volume_lead_nowhere(void **state)
 {
     struct kit *k = *state;
@@ -203,7 +204,7 @@ static void links_in_a_volume_lead_nowhere(void **state)
     arena_done(&arena);
 }
 
-/* A mount namespace of its own, where crun works (bundle_test.c) and /run is another one. */
+/* Creates a mount namespace in which crun works (bundle_test.c) and /run is separate. */
 static int surroundings(void **state)
 {
     (void)state;

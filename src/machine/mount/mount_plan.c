@@ -1,4 +1,4 @@
-/* mount_plan.c - what an instance's object says of mounts, files and settings. */
+/* mount_plan.c - parses mounts, files and settings of an instance's configuration. */
 #include "machine/mount/mount_plan.h"
 
 #include <errno.h>
@@ -8,9 +8,9 @@
 
 #include "wire/text/quantity.h"
 
-/* ---- texts and paths --------------------------------------------------------------------------------------------------- */
+/* ---- texts and paths -------------------------------------------------------------------------------------------- */
 
-/* NULL: not there, or no text that a path or a name could be. */
+/* Returns a text; NULL: missing, empty or with an embedded NUL. */
 static const char *text_in(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -24,7 +24,7 @@ static bool has(const json_t *object, const char *key)
     return value && !json_is_null(value);
 }
 
-/* The path without doubled and trailing slashes, the arena's; NULL: it makes no sense. */
+/* Returns the path without repeated and trailing slashes, allocated from the arena; NULL: invalid path. */
 static const char *path_clean(const char *path, struct arena *arena)
 {
     if (!path || path[0] != '/' || strlen(path) >= PATH_MAX)
@@ -68,7 +68,7 @@ static int target_read(const json_t *object, const char *what, size_t i, struct 
     return 0;
 }
 
-/* ---- mounts -------------------------------------------------------------------------------------------------------------- */
+/* ---- mounts ----------------------------------------------------------------------------------------------------- */
 
 static bool volume_valid(const char *name)
 {
@@ -146,9 +146,9 @@ static int mounts_read(const json_t *config, struct arena *arena, struct mount_p
     return 0;
 }
 
-/* ---- files --------------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
-/* A number, or octal digits as text. */
+/* A number, or a text of octal digits. */
 static bool mode_read(const json_t *object, unsigned *ret)
 {
     const json_t *value = json_object_get(object, "mode");

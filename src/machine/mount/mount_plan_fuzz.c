@@ -1,4 +1,4 @@
-/* mount_plan_fuzz.c - whatever an object says of mounts and files, what is read of it stays below a root. */
+/* mount_plan_fuzz.c - arbitrary mounts and files: parsed paths stay below their root. */
 #include "machine/mount/mount_plan.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* mount_table.c - what is mounted below a folder, by the kernel's own table, and its end. */
+/* mount_table.c - lists and unmounts the mounts below a directory, by the kernel's mount table. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void file_cleanup(FILE **f)
         (void)fclose(*f);
 }
 
-/* The table writes blanks, tabs, newlines and backslashes as \ooo. */
+/* The table escapes blanks, tabs, newlines and backslashes as \ooo. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -49,7 +49,7 @@ static bool is_below(const char *path, const char *top)
     return strncmp(path, top, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
 
-/* The fifth word of a line is where it is mounted. */
+/* Returns the mount point, the fifth word of a line. */
 static char *line_point(char *line)
 {
     char *save = NULL, *word = strtok_r(line, " \n", &save);
@@ -60,7 +60,7 @@ static char *line_point(char *line)
     return word;
 }
 
-/* In the order of mounting. */
+/* Lists mount points at or below `top` in the order of mounting. */
 static int table_read(const char *top, struct mounted *ret)
 {
     CLEANUP(file) FILE *f = fopen("/proc/thread-self/mountinfo", "re");
@@ -77,7 +77,7 @@ static int table_read(const char *top, struct mounted *ret)
     return ferror(f) ? -EIO : 0;
 }
 
-/* As the table writes it. Not there: -ENOENT. */
+/* Resolves the path as the table writes it. -ENOENT: it does not exist. */
 static int real_path(const char *path, char ret[static PATH_MAX])
 {
     return realpath(path, ret) ? 0 : -errno;

@@ -1,4 +1,5 @@
-/* mount_test.c - volumes, files, secrets and settings: what an instance would see, hostile paths, and that nothing stays. */
+/* mount_test.c - volumes, files, secrets and settings: what an instance would see, hostile paths, and complete removal.
+ */
 #include "machine/mount/mount.h"
 
 #include "machine/image/image_kit_test.h"
@@ -85,7 +86,7 @@ static void assert_text(const char *folder, const char *name, const char *want)
 
 static void end(struct image_kit *k, uint64_t id)
 {
-    for (int i = 0; i < 2; i++) /* once more is nothing */
+    for (int i = 0; i < 2; i++) /* a repeated call has no effect */
         if (mounts_end(k->place, id, &k->err) < 0)
             fail_msg("%s", k->err.text);
     assert_int_equal(mounts_below_count(k->folder.path), 0);
@@ -99,7 +100,7 @@ static void end(struct image_kit *k, uint64_t id)
         fail_msg("%s", k->err.text);
 }
 
-/* ---- what is made ---- */
+/* ---- creation --------------------------------------------------------------------------------------------------- */
 
 static void nothing_asked_nothing_made(void **state)
 {
@@ -146,12 +147,12 @@ static void volumes_are_where_they_should_be(void **state)
     assert_text(at_target(&m, "/one")->source, NULL, "given");
     assert_string_equal(at_target(&m, "/b/scratch")->type, "tmpfs");
     assert_string_equal(at_target(&m, "/b/scratch")->data, "size=65536,mode=0700,uid=61234,gid=61235");
-    /* Whatever is put in its place later, what was opened stays mounted. */
+    /* The opened directory stays mounted after it was replaced by another one. */
     assert_int_equal(rename(folder_at(&k->folder, "given"), folder_at(&k->folder, "moved")), 0);
     folder_put(&k->folder, "given/text", "other");
     assert_text(bind->source, "text", "given");
 
-    /* What is in a volume stays after the end, and is there again. */
+    /* The content of a volume stays after the end of the instance. */
     (void)snprintf(path, sizeof path, "%s/kept", data->source);
     bytes_write(path, "kept", 4);
     end(k, 1);
@@ -176,7 +177,7 @@ static void files_and_secrets_are_written(void **state)
     CLEANUP(made) struct made m = {0};
     if (make(k, 1, filed, &m) < 0)
         fail_msg("%s", k->err.text);
-    assert_int_equal(m.len, 4); /* two folders, one file alone in a folder that is there, settings */
+    assert_int_equal(m.len, 4); /* two directories, one file in an existing directory, settings */
     assert_string_equal(m.env[0], "BERTH_SETTINGS=/run/berth/settings.json");
     assert_null(m.env[1]);
     for (size_t i = 0; i < m.len; i++)
@@ -202,9 +203,9 @@ static void files_and_secrets_are_written(void **state)
     assert_int_equal(st.st_mode & 07777, 0640);
     assert_int_equal(st.st_uid, UID);
     assert_int_equal(stat(folder_at(&k->folder, "state/instances/1/files"), &st), 0);
-    assert_int_equal(st.st_mode & 07777, 0700); /* nobody else of this node gets in */
+    assert_int_equal(st.st_mode & 07777, 0700); /* closed to other users of the node */
 
-    /* A namespace that has copied the mount finds it empty after the end. */
+    /* A copy of the mount in another namespace is empty after the end. */
     CLEANUP(close_fd) int copy = open(secrets, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     end(k, 1);
     assert_int_equal(faccessat(copy, "password", F_OK, 0), -1);
@@ -236,7 +237,7 @@ static void changes_are_seen(void **state)
     CLEANUP(close_fd) int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     assert_true(inotify_add_watch(watch, settings, IN_MOVED_TO) >= 0);
     assert_int_equal(change(k, 1, filed, password), 0);
-    assert_int_equal(events_of(watch), 0); /* the same: nobody is woken */
+    assert_int_equal(events_of(watch), 0); /* unchanged: no event */
     char path[PATH_MAX];
     (void)snprintf(path, sizeof path, "%s/settings.json", settings);
     CLEANUP(close_fd) int old = open(path, O_RDONLY | O_CLOEXEC);
@@ -251,14 +252,14 @@ static void changes_are_seen(void **state)
     assert_int_equal(events_of(watch), 1);
     assert_text(settings, "settings.json", "{\n  \"level\": 4\n}\n");
     char before[64] = "";
-    assert_true(read(old, before, sizeof before - 1) > 0); /* who has it open reads the old one to its end */
+    assert_true(read(old, before, sizeof before - 1) > 0); /* an open file keeps its old content */
     assert_string_equal(before, "{\n  \"level\": 3\n}\n");
     assert_text(app, "conf", "a=2");
     assert_text(app, "new", "n");
     assert_text(app, "more", "(none)");
     assert_text(at_target(&m, "/nowhere/key")->source, "password", "other");
 
-    /* What makes no sense changes nothing. */
+    /* An invalid configuration changes nothing. */
     static const char *const bad[] = {
         "{\"settings\": {\"level\": 5}, \"files\": [{\"path\": \"../x\", \"text\": \"\"}]}",
         "{\"settings\": {\"level\": 5}, \"files\": [{\"path\": \"/x/y\", \"secret\": \"db\", \"key\": \"nothing\"}]}",
@@ -269,7 +270,7 @@ static void changes_are_seen(void **state)
     assert_text(settings, "settings.json", "{\n  \"level\": 4\n}\n");
     end(k, 1);
 
-    /* The tmpfs is gone, as after the machine was started anew: a secret is never written to the disk. */
+    /* Without the tmpfs, as after a reboot, a secret is not written to the disk. */
     CLEANUP(made) struct made again = {0};
     assert_int_equal(make(k, 2, filed, &again), 0);
     assert_int_equal(mounts_below_end(folder_at(&k->folder, "state/instances/2/secrets"), &k->err), 0);
@@ -278,7 +279,7 @@ static void changes_are_seen(void **state)
     end(k, 2);
 }
 
-/* ---- hostile and wrong ---- */
+/* ---- hostile and invalid input ---------------------------------------------------------------------------------- */
 
 static void wrong_words_change_nothing(void **state)
 {
@@ -323,7 +324,7 @@ static void wrong_words_change_nothing(void **state)
         {"{\"files\": [{\"path\": \"/a/b\", \"text\": \"\"}], \"mounts\": [{\"path\": \"/a/b\", \"tmpfs\": 1}]}",
          "a file and a mount"                                                                                                                  },
         {"{\"settings\": []}",                                                                                    "expected an object"         },
- /* The last of three cannot be made: the others are undone. */
+ /* The last of three fails: the others are undone. */
         {"{\"files\": [{\"path\": \"/nowhere/b\", \"secret\": \"db\", \"key\": \"password\"}], \"mounts\": [{\"path\": \"/a\", "
          "\"bind\": \"/usr\"}, {\"path\": \"/b\", \"bind\": \"%s/nothing\"}]}",                          "cannot open it on this node"},
     };
@@ -341,7 +342,7 @@ static void wrong_words_change_nothing(void **state)
         (void)snprintf(place, sizeof place, "state/instances/%zu/binds", i + 1);
         assert_int_equal(access(folder_at(&k->folder, place), F_OK), -1);
     }
-    /* NUL hides nothing. */
+    /* A path with an embedded NUL is rejected. */
     json_t *config = json_loads("{\"mounts\": [{\"path\": \"/a\\u0000b\", \"tmpfs\": 1}]}", JSON_ALLOW_NUL, NULL);
     struct arena arena;
     struct mount_plan plan;
@@ -351,7 +352,7 @@ static void wrong_words_change_nothing(void **state)
     json_decref(config);
 }
 
-/* What an agent that was killed leaves: mounts over mounts, in use, and links and binds that lead to what is not ours. */
+/* State after a killed agent: stacked mounts in use, and links and binds that lead outside. */
 static void what_a_crash_left_goes_and_nothing_else(void **state)
 {
     struct image_kit *k = *state;
@@ -374,7 +375,7 @@ static void what_a_crash_left_goes_and_nothing_else(void **state)
     assert_string_equal(folder_get(&k->folder, "outside/deep/kept"), "kept");
 }
 
-/* Removal never enters a mount, whoever put it there, and is not stopped by depth. */
+/* Removal never enters a mount, and handles any depth. */
 static void removal_stays_inside(void **state)
 {
     struct image_kit *k = *state;
@@ -402,7 +403,7 @@ static void removal_stays_inside(void **state)
     assert_int_equal(faccessat(top, "tree", F_OK, 0), -1);
 }
 
-/* Where no overlay can be had: all but devices and set-user-id. */
+/* A copy, used without overlayfs, has everything except devices and set-user-id bits. */
 static void a_copy_is_the_same(void **state)
 {
     struct image_kit *k = *state;
@@ -428,7 +429,7 @@ static void a_copy_is_the_same(void **state)
     assert_int_equal(lstat(folder_at(&k->folder, "to/null"), &st), -1);
 }
 
-/* A mount namespace of its own: what a test that fails leaves ends with it. */
+/* Creates a mount namespace, so that mounts of a failed test end with the process. */
 static int surroundings(void **state)
 {
     (void)state;
@@ -441,7 +442,7 @@ static int surroundings(void **state)
 
 int main(void)
 {
-    (void)umask(077); /* as the agent has it */
+    (void)umask(077); /* the agent's umask */
     const struct CMUnitTest tests[] = {
         TEST(nothing_asked_nothing_made),    TEST(volumes_are_where_they_should_be),
         TEST(files_and_secrets_are_written), TEST(changes_are_seen),

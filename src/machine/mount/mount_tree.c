@@ -1,4 +1,4 @@
-/* mount_tree.c - folders that others have written in. */
+/* mount_tree.c - safe operations on directory trees with untrusted content. */
 #include "machine/mount/mount_tree.h"
 
 #include <dirent.h>
@@ -25,7 +25,7 @@ static int open_resolved(int root, const char *path, int flags, mode_t mode, uin
         long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
         if (fd >= 0)
             return (int)fd;
-        if (errno != EINTR && errno != EAGAIN) /* EAGAIN: something was renamed on the way */
+        if (errno != EINTR && errno != EAGAIN) /* EAGAIN: a concurrent rename on the path */
             return -errno;
     }
 }
@@ -62,7 +62,7 @@ int tree_folder(int root, const char *name, mode_t mode)
     if (!made && errno != EEXIST)
         return -errno;
     int fd = tree_open(root, name, O_RDONLY | O_DIRECTORY, 0);
-    if (fd >= 0 && made && fchmod(fd, mode) < 0) { /* whatever the agent's umask is */
+    if (fd >= 0 && made && fchmod(fd, mode) < 0) { /* independent of the agent's umask */
         int rc = -errno;
         (void)close(fd);
         return rc;
@@ -70,7 +70,7 @@ int tree_folder(int root, const char *name, mode_t mode)
     return fd;
 }
 
-/* ---- walking ------------------------------------------------------------------------------------------------------- */
+/* ---- removal ---------------------------------------------------------------------------------------------------- */
 
 static void dir_cleanup(DIR **dir)
 {
@@ -78,7 +78,7 @@ static void dir_cleanup(DIR **dir)
         (void)closedir(*dir);
 }
 
-/* Of a descriptor that stays the caller's. */
+/* Opens a directory stream; the caller keeps `folder`. */
 static DIR *dir_of(int folder)
 {
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -90,7 +90,7 @@ static DIR *dir_of(int folder)
     return dir;
 }
 
-/* The next name but "." and ".."; NULL at the end, with errno 0, or where it cannot be read. */
+/* Returns the next name except "." and ".."; NULL at the end, with errno 0, or on an error. */
 static const char *dir_next(DIR *dir)
 {
     for (;;) {
@@ -101,13 +101,13 @@ static const char *dir_next(DIR *dir)
     }
 }
 
-/* Deeper than any path that was made by name, and far from the end of the stack. A hostile tree that is deeper by relative
- * steps is brought up first: see flatten. */
+/* Deeper than any path that was created by its full name, and safe for the stack. Deeper trees, made by relative steps,
+ * are flattened first. */
 enum { DEPTH_MAX = 256 };
 
 static int empty_at(int folder, int top, int depth);
 
-/* A tree too deep to walk is cut: what lies here moves to the top, under a name of its own, to be removed from there. */
+/* Moves an entry at the maximum depth to the top directory under a new name, from where it is removed. */
 static int flatten(int folder, const char *name, int top)
 {
     for (unsigned i = 0; i < 1000000; i++) {
@@ -158,7 +158,7 @@ static int empty_at(int folder, int top, int depth)
         }
         if (errno)
             return -errno;
-        if (!some) /* a folder that changes while it is read may show less than all */
+        if (!some) /* rereads, because reading a changing directory may miss entries */
             return 0;
         rewinddir(dir);
     }
@@ -192,29 +192,30 @@ int tree_remove(int root, const char *name)
     return unlinkat(root, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-/* ---- counting ------------------------------------------------------------------------------------------------------ */
+/* ---- counting --------------------------------------------------------------------------------------------------- */
 
-#define HELD_BYTES_MAX ((size_t)64 << 20) /* of names and levels at a time; who makes a tree beyond it is not counted */
+#define HELD_BYTES_MAX ((size_t)64 << 20) /* bound of the memory for names and levels */
 enum {
-    FOLDER_BYTES = 4096, /* the least that one counts: some file systems say 0, and none has them for nothing */
-    NAME_BYTES = 48,     /* of a name, beside its characters: the allocator's, and its place in a vector that doubles */
+    FOLDER_BYTES = 4096, /* minimum size of a directory: some file systems report 0 */
+    NAME_BYTES = 48,     /* overhead of a name: allocation and vector slot */
 };
 
-/* A folder on the way from the top down to where the walk is. One descriptor is open, however deep that is. */
+/* A directory on the path from the top to the present position. Only one descriptor is open, independent of the
+ * depth. */
 struct level {
     dev_t dev;
     ino_t ino;
     char *name;
-    VEC(char *) todo; /* folders in it that are yet to be walked */
+    VEC(char *) todo; /* subdirectories that are not visited yet */
 };
 
 struct walk {
-    int top, at; /* at: the last level */
+    int top, at; /* at: descriptor of the last level */
     VEC(struct level) way;
-    size_t held_bytes; /* about what all of it takes */
+    size_t held_bytes; /* approximate memory use */
     uint64_t sum, entries;
-    uint64_t bytes_max, entries_max; /* the walk ends beyond them */
-    tree_visit *visit;               /* NULL: none */
+    uint64_t bytes_max, entries_max; /* the walk ends beyond these */
+    tree_visit *visit;               /* NULL: no callback */
     void *ctx;
 };
 
@@ -255,14 +256,14 @@ static void walk_at(struct walk *w, int fd)
     w->at = fd;
 }
 
-/* Of one thing in a folder. */
+/* Counts one entry of a directory. */
 static int entry_count(struct walk *w, struct level *l, const char *name, const struct stat *st)
 {
     uint64_t bytes = (uint64_t)st->st_blocks * 512;
     if (++w->entries > w->entries_max || w->sum > w->bytes_max)
         return -EFBIG;
     if (!S_ISDIR(st->st_mode)) {
-        w->sum += bytes / (st->st_nlink == 0 ? 1 : st->st_nlink); /* once under all its names */
+        w->sum += bytes / (st->st_nlink == 0 ? 1 : st->st_nlink); /* a file with several links counts once */
         return 0;
     }
     w->sum += bytes < FOLDER_BYTES ? FOLDER_BYTES : bytes;
@@ -271,7 +272,8 @@ static int entry_count(struct walk *w, struct level *l, const char *name, const 
     return w->held_bytes > HELD_BYTES_MAX ? -EOVERFLOW : 0;
 }
 
-/* Counts what is in a folder, and goes on from there. Takes both; -errno: the walk is where it was. */
+/* Counts the entries of a directory and makes it the current level. Takes `fd` and `name`; on -errno the level is
+ * unchanged. */
 static int level_enter(struct walk *w, int fd, char *name)
 {
     struct stat st = {0};
@@ -288,7 +290,7 @@ static int level_enter(struct walk *w, int fd, char *name)
             break;
         }
         if (fstatat(fd, entry, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-            rc = errno == ENOENT ? 0 : -errno; /* it has gone meanwhile */
+            rc = errno == ENOENT ? 0 : -errno; /* it was removed meanwhile */
             continue;
         }
         rc = entry_count(w, &l, entry, &st);
@@ -306,7 +308,8 @@ static int level_enter(struct walk *w, int fd, char *name)
     return rc;
 }
 
-/* To the last level, from the one below it that is done. What was moved elsewhere meanwhile is left out from there on. */
+/* Returns to the last level after a subdirectory is done. If a directory on the path was moved meanwhile, the levels
+ * from there on are dropped. */
 static void climb(struct walk *w)
 {
     CLEANUP(close_fd) int up = openat(w->at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -343,7 +346,7 @@ static int walk_all(struct walk *w)
         if (fd >= 0)
             rc = level_enter(w, fd, take_ptr(&name));
         else if (fd != -ENOENT && fd != -ENOTDIR && fd != -ELOOP && !(fd == -EXDEV && w->visit))
-            rc = fd; /* else it has gone meanwhile, or is something else now */
+            rc = fd; /* otherwise it was removed or replaced meanwhile */
     }
     if (rc == 0 && w->sum > w->bytes_max)
         rc = -EFBIG;
@@ -378,7 +381,7 @@ int tree_each(int folder, tree_visit *visit, void *ctx)
     return walk_all(&w);
 }
 
-/* ---- whole files --------------------------------------------------------------------------------------------------- */
+/* ---- whole files ------------------------------------------------------------------------------------------------ */
 
 static int write_all(int fd, const char *text, size_t len)
 {

@@ -1,4 +1,4 @@
-/* volume.c - where the data of a mount is on this node. */
+/* volume.c - locates or creates the data of a mount on this node. */
 #include "machine/mount/volume.h"
 
 #include <errno.h>
@@ -12,14 +12,15 @@
 #include "base/mem.h"
 #include "machine/mount/mount_tree.h"
 
-/* Under another name until it is its user's: a crash leaves none that belongs to nobody. */
+/* Creates a volume under a temporary name until its owner is set, so that a crash leaves no volume with the wrong
+ * owner. */
 static int local_make(int volumes, const char *name, const struct user *user)
 {
     char fresh[160];
     (void)snprintf(fresh, sizeof fresh, ".new-%s", name);
     if (mkdirat(volumes, fresh, 0700) < 0 && errno != EEXIST)
         return -errno;
-    /* Another thread may be making the same one: then what it made is as good. */
+    /* ENOENT: another thread has just created the same volume. */
     if (geteuid() == 0 && fchownat(volumes, fresh, user->uid, user->gid, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
     if (renameat2(volumes, fresh, volumes, name, RENAME_NOREPLACE) < 0) {
@@ -43,7 +44,7 @@ int volume_local(struct place *p, const char *name, const struct user *user, cha
     if (volumes < 0)
         return err_set(err, errno, "volume %s: cannot open %s: %s", name, top, strerror(errno));
     CLEANUP(close_fd) int fd = tree_open(volumes, name, O_PATH | O_DIRECTORY, 0);
-    rc = fd == -ENOENT ? local_make(volumes, name, user) : fd == -EXDEV ? 0 : fd; /* a disk may be mounted there */
+    rc = fd == -ENOENT ? local_make(volumes, name, user) : fd == -EXDEV ? 0 : fd; /* -EXDEV: a disk is mounted there */
     if (rc == -ENOTDIR || rc == -ELOOP)
         return err_set(err, ENOTDIR, "volume %s: what is at %s is no folder", name, path);
     if (rc < 0)
@@ -52,7 +53,7 @@ int volume_local(struct place *p, const char *name, const struct user *user, cha
     return 0;
 }
 
-/* What it is mounted on has to be of its kind. */
+/* Creates the mount point, which must be a directory or a file like its source. */
 static int point_make(int binds, const char *name, bool folder)
 {
     if (folder)

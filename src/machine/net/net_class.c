@@ -1,4 +1,4 @@
-/* net_class.c - an HTB queue with a class for each instance, by rtnetlink. */
+/* net_class.c - an HTB qdisc with a class for each instance, configured by rtnetlink. */
 #include "machine/net/net_class.h"
 
 #include <assert.h>
@@ -18,20 +18,20 @@
 #include "machine/launch/state_file.h"
 
 enum {
-    QUEUE = 0xbe0000, /* the handle of the queue, be: */
-    ALL = QUEUE | 1,  /* the class that holds the others */
-    REST = QUEUE | 2, /* what is in no class */
+    QUEUE = 0xbe0000, /* handle of the qdisc, be: */
+    ALL = QUEUE | 1,  /* parent of all other classes */
+    REST = QUEUE | 2, /* default class, for unclassified packets */
     MESSAGE_MAX = 1024,
     ANSWER_MAX = 16384,
     PACKET_MAX = 1600,
-    QUANTUM_MIN = 65536, /* a packet may be that large: cards cut them up themselves */
+    QUANTUM_MIN = 65536, /* size of a packet before segmentation offload */
     QUANTUM_MAX = 32 * QUANTUM_MIN,
     RATE_MIN = 1000,
     TICK_SHIFT = 6, /* the kernel's ticks of 64 ns */
 };
 #define SECOND_NS INT64_C(1000000000)
-#define RATE_MAX (INT64_C(100) * 125000000) /* where the capacity is not known: 100 Gbit/s */
-#define BURST_PER_S 100                     /* a burst is what is sent in a hundredth of a second */
+#define RATE_MAX (INT64_C(100) * 125000000) /* 100 Gbit/s, if the capacity is unknown */
+#define BURST_PER_S 100                     /* a burst is the amount sent in 1/100 s */
 
 struct class {
     uint32_t handle;
@@ -43,11 +43,11 @@ struct net_classes {
     int ifindex, socket;
     uint32_t seq;
     int64_t capacity;
-    bool queued; /* the queue is there, and ours */
+    bool queued; /* the qdisc exists and is ours */
     VEC(struct class) at;
 };
 
-/* ---- netlink ---------------------------------------------------------------------------------------------------------- */
+/* ---- netlink ---------------------------------------------------------------------------------------------------- */
 
 struct message {
     struct nlmsghdr head;
@@ -78,13 +78,14 @@ static struct rtattr *put(struct message *m, uint16_t type, const void *data, si
     return a;
 }
 
-/* What is put from here on is within it, until nest_end. */
+/* Ends a nested attribute: attributes added since it was put belong to it. */
 static void nest_end(const struct message *m, struct rtattr *nest)
 {
     nest->rta_len = (uint16_t)((const char *)m + m->head.nlmsg_len - (const char *)nest);
 }
 
-/* Sends, and hears what comes of it: `each` for every message of a list. 0 or -errno as the kernel says. */
+/* Sends a request and receives its answers: calls `each` for every message of a list. Returns 0 or the kernel's
+ * -errno. */
 static int ask(struct net_classes *c, struct message *m, void (*each)(void *ctx, const struct nlmsghdr *h), void *ctx)
 {
     char buf[ANSWER_MAX] __attribute__((aligned(NLMSG_ALIGNTO)));
@@ -111,7 +112,7 @@ static int ask(struct net_classes *c, struct message *m, void (*each)(void *ctx,
     }
 }
 
-/* ---- the queue ---------------------------------------------------------------------------------------------------------- */
+/* ---- qdisc ------------------------------------------------------------------------------------------------------ */
 
 struct root {
     int ifindex;
@@ -170,7 +171,7 @@ static int class_send(struct net_classes *c, uint32_t handle, uint32_t parent, i
     return ask(c, &m, NULL, NULL);
 }
 
-/* Flows of one class do not hold each other up. A kernel without it has a plain queue there. */
+/* Adds fq_codel, so that the flows of a class do not block each other. A kernel without it keeps a FIFO there. */
 static void leaf_send(struct net_classes *c, uint32_t handle)
 {
     struct message m = message(c, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, handle, 0);
@@ -197,7 +198,7 @@ static int queue_make(struct net_classes *c)
     return ask(c, &m, NULL, NULL);
 }
 
-/* The queue as an earlier agent has left it, or a new one. The kernel's own has no handle. */
+/* Finds the qdisc of an earlier agent, or creates it. The kernel's default qdisc has handle 0. */
 static int queue_ensure(struct net_classes *c)
 {
     struct root root;
@@ -224,7 +225,7 @@ static int queue_ensure(struct net_classes *c)
     return rc;
 }
 
-/* ---- shares ---------------------------------------------------------------------------------------------------------------- */
+/* ---- shares ----------------------------------------------------------------------------------------------------- */
 
 static int64_t weight_of(const struct class *k)
 {
@@ -246,7 +247,7 @@ static int share_send(struct net_classes *c, uint32_t handle, int64_t weight, in
                       within(weight * QUANTUM_MIN / smallest, QUANTUM_MIN, QUANTUM_MAX));
 }
 
-/* Everybody is promised its share, and what others leave is shared out in the same proportion. */
+/* Sends all classes: each is guaranteed its share, and unused bandwidth is shared out in the same proportions. */
 static int shares_send(struct net_classes *c)
 {
     int64_t sum = NET_WEIGHT_DEFAULT, smallest = NET_WEIGHT_DEFAULT;
@@ -261,7 +262,7 @@ static int shares_send(struct net_classes *c)
     return rc;
 }
 
-/* ---- classes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- classes ---------------------------------------------------------------------------------------------------- */
 
 static struct class *class_find(struct net_classes *c, uint32_t handle)
 {
@@ -300,7 +301,7 @@ int net_class_put(struct net_classes *c, uint32_t handle, int64_t weight, int64_
         vec_push(&c->at, fresh);
     }
     rc = shares_send(c);
-    if (rc == 0 && !known) /* vectors: NULL where one was pushed */
+    if (rc == 0 && !known) /* `known` is NULL if a class was pushed, so the moved vector is not accessed */
         leaf_send(c, handle);
     if (rc == 0)
         return 0;
@@ -359,9 +360,10 @@ const char *net_classes_device(const struct net_classes *c)
     return c->device;
 }
 
-/* ---- the uplink ---------------------------------------------------------------------------------------------------------------- */
+/* ---- uplink ----------------------------------------------------------------------------------------------------- */
 
-/* "eth0 00000000 0102A8C0 0003 ...": destination 0 with the mask 0 is the default. */
+/* Finds the default route with the lowest metric. Lines look like "eth0 00000000 0102A8C0 0003 ..."; destination and
+ * mask 0 are a default route. */
 const char *net_uplink(char ret[static NET_DEVICE_MAX])
 {
     FILE *f = fopen("/proc/net/route", "re");

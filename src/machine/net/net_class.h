@@ -1,10 +1,10 @@
-/* net_class.h - who may send how fast: classes of the queue of a network device (HTB), made by netlink.
+/* net_class.h - bandwidth of sent traffic: classes of a network device's HTB qdisc, configured by netlink.
  *
- * A class has a weight, by which what is fought over is shared out, and may have a bound of its own that it never goes above.
- * What is not in a class shares as if it had the weight 100. The queue is there only while there are classes; one that
- * somebody else has put on the device is left alone. Which packets are of which class is not known here (net_meter.h).
+ * A class has a weight, which determines its share under contention, and optionally a maximum rate. Unclassified
+ * traffic shares with weight 100. The qdisc exists only while there are classes; a foreign qdisc on the device is left
+ * alone. net_meter.h assigns packets to classes.
  *
- * Not for several threads at once.
+ * Not thread-safe.
  */
 #pragma once
 
@@ -15,29 +15,30 @@
 
 struct net_classes;
 
-/* Touches nothing yet. `capacity`: what the device sends in bytes a second; 0: not known, then weights are refused. -ENODEV: no
- * such device. */
+/* Changes nothing on the device yet. `capacity`: its send rate in bytes per second; 0: unknown, weights are then
+ * rejected. -ENODEV: no such device. */
 int net_classes_open(const char *device, int64_t capacity, struct net_classes **ret, struct berth_err *err);
-void net_classes_close(struct net_classes *c); /* leaves the classes; NULL is fine */
-/* The same, and takes the queue away with all classes. */
+void net_classes_close(struct net_classes *c); /* keeps the classes; NULL is fine */
+/* Like net_classes_close, but removes the qdisc with all classes. */
 void net_classes_end(struct net_classes *c);
 const char *net_classes_device(const struct net_classes *c);
 
 enum { NET_WEIGHT_DEFAULT = 100, NET_CLASSES_MAX = 4096, NET_CLASS_FIRST = 0xbe0003 };
 
-/* Makes a class, or changes it, and with it the shares of the others. `weight` 0: none, as 100; `bound` in bytes a second, 0: none.
- * `handle` is the caller's number for it, from NET_CLASS_FIRST on, also of one that was made before this process was. -EOPNOTSUPP: the
- * capacity is not known; -EBUSY: the queue is somebody else's; -ENOSPC: too many. On failure there is no such class, or it is as it
- * was. */
+/* Creates or changes a class, which also changes the shares of the others. `weight` 0: default, 100; `bound` in bytes
+ * per second, 0: none. `handle` is chosen by the caller, from NET_CLASS_FIRST up, and may be that of a class from
+ * before this process. -EOPNOTSUPP: the capacity is unknown; -EBUSY: foreign qdisc; -ENOSPC: too many classes. On
+ * failure nothing has changed. */
 int net_class_put(struct net_classes *c, uint32_t handle, int64_t weight, int64_t bound, struct berth_err *err);
-/* No class of this number is fine. With the last one the queue goes. */
+/* Removes a class, and with the last one the qdisc. Success if there is no such class. */
 void net_class_drop(struct net_classes *c, uint32_t handle);
 
-/* Is what was put still in force? False: the device has gone, or is another one of that name, or somebody has taken the queue away. Then all is to be
- * put anew, in other net_classes. One question to the kernel. */
+/* Tells whether the configuration is still in force. False: the device is gone or was replaced, or the qdisc was
+ * removed; the caller then opens a new object and configures it again. One kernel request. */
 bool net_classes_hold(struct net_classes *c);
 
-/* The device of the default route, "" if there is none, and its speed in bytes a second, 0 if it does not tell. */
+/* Return the device of the default route, "" if there is none; and a device's speed in bytes per second, 0 if
+ * unknown. */
 enum { NET_DEVICE_MAX = 16 };
 const char *net_uplink(char ret[static NET_DEVICE_MAX]);
 int64_t net_speed(const char *device);

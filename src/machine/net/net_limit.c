@@ -1,4 +1,4 @@
-/* net_limit.c - limits of the network, for each instance that has some. */
+/* net_limit.c - network limits of instances. */
 #include "machine/net/net_limit.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "machine/net/net_share.h"
 #include "wire/text/quantity.h"
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 enum { WEIGHT_MAX = 10000 };
 
@@ -83,7 +83,7 @@ int net_limits_read(const json_t *config, struct net_limits *ret, struct berth_e
     return 0;
 }
 
-/* ---- in force ------------------------------------------------------------------------------------------------------------ */
+/* ---- enforcement ------------------------------------------------------------------------------------------------ */
 
 struct kept {
     uint64_t id;
@@ -91,15 +91,15 @@ struct kept {
     struct net_limits limits;
     uint32_t class;
     bool throttled, in_kept, out_kept;
-    int64_t in_bound, in_rate, in_bytes; /* for shares */
+    int64_t in_bound, in_rate, in_bytes; /* for sharing out received traffic */
 };
 
 struct nets {
     pthread_mutex_t lock;
-    char *device;                /* NULL: that of the default route, whichever that is */
-    int64_t capacity_given;      /* 0: not */
-    int64_t capacity;            /* of the device; 0: not known */
-    struct net_classes *classes; /* NULL: not needed yet, or not there */
+    char *device;                /* NULL: the device of the default route, which may change */
+    int64_t capacity_given;      /* 0: not given */
+    int64_t capacity;            /* of the device; 0: unknown */
+    struct net_classes *classes; /* NULL: not needed yet, or no device */
     int64_t shared_ns;
     VEC(struct kept) at;
 };
@@ -125,7 +125,7 @@ void nets_free(struct nets *n)
     mem_free(n);
 }
 
-/* The uplink, when it is first needed: it may come up after the agent. */
+/* Opens the uplink when it is first needed, as it may come up after the agent. */
 static bool classes_ensure(struct nets *n)
 {
     char found[NET_DEVICE_MAX];
@@ -152,7 +152,7 @@ static bool class_taken(const struct nets *n, uint32_t class)
     return false;
 }
 
-/* One that nobody here has, be it in force just now or not. */
+/* Returns a class number that no instance has, whether its class is in force or not. */
 static uint32_t class_new(const struct nets *n)
 {
     uint32_t class = NET_CLASS_FIRST;
@@ -187,7 +187,7 @@ static int64_t in_limit(const struct kept *k)
     return k->throttled && (!limit || limit > NET_THROTTLE_BYTES) ? NET_THROTTLE_BYTES : limit;
 }
 
-/* Its share as if all received, until the next time of sharing out. */
+/* Sets its bound to its share as if all instances received at full rate; the next net_share_out corrects it. */
 static void in_put(struct nets *n, struct kept *k)
 {
     int64_t limit = in_limit(k), weight = k->limits.in.weight, sum = weight;
@@ -216,14 +216,14 @@ static void unenforced_of(const struct kept *k, char ret[static CGROUP_LIST_MAX]
             limit_names_put(ret, names[i]);
 }
 
-/* NULL: nothing of it can be counted here. */
+/* NULL: its traffic cannot be counted here. */
 static struct kept *kept_ensure(struct nets *n, uint64_t id, const char *group)
 {
     struct kept *known = kept_find(n, id), fresh = {.id = id};
     if (known || !group || net_meter_open(group, &fresh.meter, NULL) < 0)
         return known;
     fresh.class = net_meter_class_now(fresh.meter);
-    if (class_taken(n, fresh.class)) /* given to another one before this was found again */
+    if (class_taken(n, fresh.class)) /* assigned to another instance before this one was found again */
         fresh.class = 0;
     fresh.in_bytes = net_meter_counts(fresh.meter).in;
     vec_push(&n->at, fresh);
@@ -269,9 +269,10 @@ struct net_counts nets_end(struct nets *n, uint64_t id, const char *group)
     return counts;
 }
 
-/* ---- looks ---------------------------------------------------------------------------------------------------------------- */
+/* ---- polling ---------------------------------------------------------------------------------------------------- */
 
-/* Bytes of this period, which is another one if the last is over. Where the clock was set back it goes on from now. */
+/* Returns the bytes of the current period; starts a new one if it has ended. If the clock was set back, the period
+ * restarts now. */
 static int64_t period_bytes(struct kept *k, struct net_counts counts, int64_t now_ns)
 {
     struct net_base base = net_meter_base(k->meter);
@@ -328,7 +329,7 @@ static void share_all(struct nets *n, int64_t passed_ns)
     mem_free(shares);
 }
 
-/* The default route leads elsewhere: what was in force on the old device goes. Without any it stays. */
+/* Moves the classes to the new uplink when the default route has changed. Without a default route they stay. */
 static void uplink_follow(struct nets *n)
 {
     char now[NET_DEVICE_MAX];
@@ -344,7 +345,7 @@ static void uplink_follow(struct nets *n)
     }
 }
 
-/* The uplink went, or its queue, or is another one: once more, also what could not be put before. */
+/* Restores classes after the uplink or its qdisc was removed or replaced, and retries those that failed before. */
 static void classes_renew(struct nets *n)
 {
     uplink_follow(n);

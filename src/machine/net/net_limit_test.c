@@ -1,4 +1,4 @@
-/* Limits of the network on a real line: two network namespaces, and a pair of devices between them. */
+/* net_limit_test.c - network limits on a real line: two network namespaces connected by a veth pair. */
 #include "machine/net/net_limit.h"
 
 #include <arpa/inet.h>
@@ -29,7 +29,7 @@
 
 enum { GROUPS = 2, PORT = 7000 };
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------ */
+/* ---- parsing ---------------------------------------------------------------------------------------------------- */
 
 static void limits_are_read(void **state)
 {
@@ -95,9 +95,9 @@ static void limits_are_read(void **state)
     }
 }
 
-/* ---- a line --------------------------------------------------------------------------------------------------------------- */
+/* ---- a line ----------------------------------------------------------------------------------------------------- */
 
-/* Counted by those who receive, in every process. */
+/* Received bytes, shared by all processes of the test. */
 struct heard {
     int64_t bytes[GROUPS];
 };
@@ -106,7 +106,7 @@ struct line {
     char top[128], group[GROUPS][160];
     struct heard *heard;
     pid_t far, near[GROUPS];
-    int go; /* to the far end: a byte for each thing it is to do */
+    int go; /* pipe to the far end: one byte for each step */
     struct nets *nets;
 };
 
@@ -174,7 +174,7 @@ _Noreturn static void drain(int fd, int64_t *count)
     _exit(1);
 }
 
-/* Ends with its parent, even if that has ended before the kernel knew. */
+/* Forks a child that is killed when its parent dies, also if that has happened already. */
 static pid_t child(void)
 {
     pid_t parent = getpid(), pid = fork();
@@ -183,7 +183,7 @@ static pid_t child(void)
     return pid;
 }
 
-/* The other end of the line: it takes what comes to PORT + i, and pours to whoever connects to PORT + 10 + i. */
+/* The other end of the line: receives on PORT + i, and sends to clients of PORT + 10 + i. */
 _Noreturn static void far_end(int go, int ready, struct heard *heard)
 {
     char byte;
@@ -215,7 +215,7 @@ static const char *v2_root(void)
     return NULL;
 }
 
-/* What is missing here; NULL: nothing. */
+/* Returns the missing requirement; NULL: none. */
 static const char *lacking(void)
 {
     if (geteuid() != 0)
@@ -250,7 +250,8 @@ static void line_end(struct line *l)
     nets_free(l->nets);
 }
 
-/* A line of 30 MB/s; false: this machine cannot have one. In a process of its own: it is in another network afterwards. */
+/* Creates a line of 30 MB/s; false: not possible on this machine. In a separate process, because its network namespace
+ * changes. */
 static bool line_begin(struct line *l, int64_t capacity)
 {
     int go[2], ready[2];
@@ -287,7 +288,7 @@ static bool line_begin(struct line *l, int64_t capacity)
     return true;
 }
 
-/* A process in the group that pours, or drains what the far end pours. */
+/* Starts a process in the cgroup that sends to the far end, or receives from it. */
 static void near_begin(struct line *l, int i, bool pours)
 {
     l->near[i] = child();
@@ -302,7 +303,7 @@ static void near_begin(struct line *l, int i, bool pours)
     drain(fd, &l->heard->bytes[i]);
 }
 
-/* Waits until something has come of each. */
+/* Waits until every receiver has got data. */
 static void flows(const struct line *l)
 {
     for (int i = 0; i < GROUPS; i++)
@@ -310,7 +311,7 @@ static void flows(const struct line *l)
             nap(SECOND_NS / 100);
 }
 
-/* What each received in about so long, in bytes a second; shares are looked at meanwhile. */
+/* Measures for about `ns` what each receives, in bytes per second; calls nets_share meanwhile. */
 static void measure(struct line *l, int64_t ns, int64_t ret[static GROUPS])
 {
     int64_t before[GROUPS], begun = now();
@@ -327,7 +328,7 @@ static void measure(struct line *l, int64_t ns, int64_t ret[static GROUPS])
     print_message("%lld and %lld kB/s\n", (long long)ret[0] / 1000, (long long)ret[1] / 1000);
 }
 
-/* In a child, as it changes its network; 77: skipped. */
+/* Runs a test in a child, which changes its network namespace; exit code 77: skipped. */
 static void apart(void (*scene)(struct line *l), int64_t capacity)
 {
     pid_t pid = fork();
@@ -364,7 +365,7 @@ static bool near(int64_t is, int64_t should, int percent)
 
 enum { TRIES = 5 };
 
-/* TCP has to find out about the line, and other tests may run meanwhile: it may take some seconds. */
+/* Repeats for some seconds: TCP has to adapt to the line, and other tests may run at the same time. */
 static bool settles_at_a_third(struct line *l, int percent, int64_t rates[static GROUPS])
 {
     bool settled = false;
@@ -376,7 +377,7 @@ static bool settles_at_a_third(struct line *l, int percent, int64_t rates[static
     return settled;
 }
 
-/* Whoever stood still takes what lies there all at once, and before that nothing: then the next second tells. */
+/* Repeats: after a pause a receiver gets queued data at once and before that nothing, so the next second decides. */
 static bool amounts_are_kept(struct line *l, int64_t rates[static GROUPS])
 {
     bool kept = false;
@@ -384,7 +385,7 @@ static bool amounts_are_kept(struct line *l, int64_t rates[static GROUPS])
     for (int i = 0; i < TRIES && !kept; i++) {
         measure(l, SECOND_NS, rates);
         kept = rates[0] > MB / 2 && rates[0] < 23 * MB / 10 && rates[1] > MB / 2 &&
-               rates[1] < 4 * MB; /* it may come in bursts */
+               rates[1] < 4 * MB; /* tolerates bursts */
     }
     return kept;
 }
@@ -405,7 +406,7 @@ static void weights_out_scene(struct line *l)
     flows(l);
     CHECK(settles_at_a_third(l, 10, rates));
     struct net_look look;
-    int64_t heard = __atomic_load_n(&l->heard->bytes[1], __ATOMIC_RELAXED); /* before: it goes on meanwhile */
+    int64_t heard = __atomic_load_n(&l->heard->bytes[1], __ATOMIC_RELAXED); /* read first, because traffic continues */
     CHECK(nets_look(l->nets, 2, 2, &look) == 0);
     CHECK(look.counts.out >= heard && look.counts.in > 0 && look.counts.in < look.counts.out);
 }
@@ -456,14 +457,14 @@ static void amounts_scene(struct line *l)
     CHECK(amounts_are_kept(l, rates));
 }
 
-/* Bounds need no word of how much the line carries. */
+/* Amounts work without a known capacity. */
 static void amounts_hold(void **state)
 {
     (void)state;
     apart(amounts_scene, 0);
 }
 
-/* `what` of the device's queue, as tc shows it. */
+/* Tells whether tc's output for the device contains `what`. */
 static bool shows(const char *what)
 {
     char command[128];
@@ -482,14 +483,14 @@ static void nothing_stays_scene(struct line *l)
     char unenforced[CGROUP_LIST_MAX];
     CHECK(!shows("htb"));
     nets_put(l->nets, 1, l->group[0], &counted, 1, unenforced);
-    CHECK(!shows("htb")); /* counting takes no queue */
+    CHECK(!shows("htb")); /* counting needs no qdisc */
     nets_put(l->nets, 1, l->group[0], &weighed, 1, unenforced);
     nets_put(l->nets, 2, l->group[1], &weighed, 1, unenforced);
     CHECK(shows("qdisc htb be: root") && shows("class htb be:3 parent be:1") && shows("class htb be:4 parent be:1"));
     nets_end(l->nets, 1, l->group[0]);
     CHECK(!shows("htb be:3") && shows("htb be:4"));
 
-    /* Another agent finds what is there, be it only to clear it away. */
+    /* A restarted agent finds existing classes, also to remove them. */
     nets_free(l->nets);
     l->nets = nets_new("berthnear", 30 * MB);
     nets_put(l->nets, 2, l->group[1], &weighed, 1, unenforced);
@@ -500,7 +501,7 @@ static void nothing_stays_scene(struct line *l)
     CHECK(!shows("htb"));
 }
 
-/* Numbers of classes are kept with the groups, and an agent finds its instances one after the other. */
+/* Class numbers are stored with the cgroups, and a restarted agent adopts its instances one after the other. */
 static void classes_scene(struct line *l)
 {
     struct net_limits weighed = {
@@ -514,10 +515,11 @@ static void classes_scene(struct line *l)
     CHECK(shows("htb be:3") && !shows("htb be:4"));
     nets_free(l->nets);
     l->nets = nets_new("berthnear", 30 * MB);
-    nets_put(l->nets, 1, l->group[0], &weighed, 1, unenforced); /* changed while nobody was there */
-    nets_end(l->nets, 2, l->group[1]);                          /* ended meanwhile: its number is another's now */
+    nets_put(l->nets, 1, l->group[0], &weighed, 1, unenforced); /* changed while no agent ran */
+    /* ended while no agent ran: its class now belongs to 1 */
+    nets_end(l->nets, 2, l->group[1]);
     CHECK(shows("htb be:3"));
-    nets_put(l->nets, 2, l->group[1], &weighed, 1, unenforced); /* or found again: it has another one from here on */
+    nets_put(l->nets, 2, l->group[1], &weighed, 1, unenforced); /* adopted: gets another class */
     CHECK(unenforced[0] == '\0' && shows("htb be:3") && shows("htb be:4"));
     nets_end(l->nets, 1, l->group[0]);
     CHECK(!shows("htb be:3") && shows("htb be:4"));
@@ -549,7 +551,7 @@ static void uplink_scene(struct line *l)
     CHECK(run("ip route replace default via 10.98.0.2"));
     nets_share(l->nets, 1);
     CHECK(!shows("htb") && run("tc class show dev berthelse | grep -q 'htb be:3'"));
-    CHECK(run("ip route del default")); /* nowhere else to go */
+    CHECK(run("ip route del default")); /* no default route */
     nets_share(l->nets, 2);
     CHECK(run("tc class show dev berthelse | grep -q 'htb be:3'"));
     CHECK(nets_look(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
@@ -584,7 +586,7 @@ static void unenforced_scene(struct line *l)
     char unenforced[CGROUP_LIST_MAX];
     nets_put(l->nets, 1, NULL, &out, 1, unenforced); /* no v2 hierarchy */
     CHECK(strcmp(unenforced, "network-out") == 0);
-    nets_put(l->nets, 1, l->group[0], &weight, 1, unenforced); /* of an unknown line */
+    nets_put(l->nets, 1, l->group[0], &weight, 1, unenforced); /* unknown capacity */
     CHECK(strcmp(unenforced, "network") == 0);
     nets_put(l->nets, 1, l->group[0], &handed, 1, unenforced);
     CHECK(strcmp(unenforced, "traffic") == 0);
@@ -597,7 +599,7 @@ static void unenforced_scene(struct line *l)
     nets_put(l->nets, 1, l->group[0], &out, 1, unenforced);
     CHECK(unenforced[0] == '\0' && shows("be:"));
 
-    /* What somebody takes away is put back; what cannot be is said, until it can. */
+    /* A removed qdisc is restored; if that fails, the limits are reported as unenforced until it succeeds. */
     struct net_look look;
     CHECK(run("tc qdisc del dev berthnear root") && !shows("be:"));
     nets_share(l->nets, 1);
@@ -609,7 +611,7 @@ static void unenforced_scene(struct line *l)
     nets_share(l->nets, 3);
     CHECK(shows("class htb be:3") && nets_look(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
 
-    /* Another device of that name. */
+    /* A new device of the same name. */
     CHECK(run("ip link del berthnear && ip link add berthnear type veth peer name berthnew"));
     nets_share(l->nets, 4);
     CHECK(shows("class htb be:3") && nets_look(l->nets, 1, 1, &look) == 0 && look.unenforced[0] == '\0');
@@ -638,12 +640,12 @@ static void traffic_scene(struct line *l)
     while (nets_look(l->nets, 1, 1020, &look) == 0 && !look.throttled)
         nap(SECOND_NS / 100);
     CHECK(look.period_bytes >= 4 * MB && shows("htb be:3"));
-    measure(l, SECOND_NS / 2, rates); /* what was on its way */
+    measure(l, SECOND_NS / 2, rates); /* drains packets in flight */
     for (int i = 0; i == 0 || (i < 10 && rates[0] >= 4 * NET_THROTTLE_BYTES); i++)
         measure(l, SECOND_NS / 2, rates);
     CHECK(rates[0] < 4 * NET_THROTTLE_BYTES);
 
-    /* A new period: from zero, and fast again, also for another agent. */
+    /* A new period starts from zero, without throttling, also in a restarted agent. */
     nets_free(l->nets);
     l->nets = nets_new("berthnear", 0);
     nets_put(l->nets, 1, l->group[0], &limits, 1030, unenforced);
@@ -654,12 +656,12 @@ static void traffic_scene(struct line *l)
         nap(SECOND_NS / 100);
     CHECK(look.throttled && look.period_bytes >= 8 * MB);
 
-    /* The clock is set back: what was used stays used, and the period ends as long after that as it is. */
+    /* When the clock is set back, the used traffic stays, and the period restarts with its full length. */
     CHECK(nets_look(l->nets, 1, 10, &look) == 0 && look.spent);
     CHECK(nets_look(l->nets, 1, 109, &look) == 0 && look.spent);
     CHECK(nets_look(l->nets, 1, 110, &look) == 0 && !look.spent);
 
-    /* One that ended while no agent was there is counted all the same. */
+    /* Traffic of an instance that ended while no agent ran is counted. */
     (void)kill(l->near[0], SIGKILL);
     (void)waitpid(l->near[0], NULL, 0);
     l->near[0] = 0;

@@ -1,4 +1,4 @@
-/* net_meter.c - two programs for the kernel, and the page they share with the agent. */
+/* net_meter.c - two BPF programs, and the memory page that they share with the agent. */
 #include "machine/net/net_meter.h"
 
 #include <errno.h>
@@ -15,21 +15,21 @@
 #include "machine/launch/state_file.h"
 
 #define SECOND_NS INT64_C(1000000000)
-/* What may come at once after a pause. TCP that has lost all of its last round waits for 200 ms: what it does not receive meanwhile
- * it may receive after that, or it would never come near its bound. */
+/* Burst that is allowed after a pause. TCP that has lost a whole window waits for 200 ms; it may receive that amount
+ * afterwards, or it would never come near its bound. */
 #define BURST_NS (SECOND_NS / 4)
-#define DEBT_NS (SECOND_NS / 4)        /* how far above its bound it may come */
-#define LOSS_EVERY_NS (SECOND_NS / 50) /* until then */
+#define DEBT_NS (SECOND_NS / 4)        /* maximum excess over the bound; beyond it everything is dropped */
+#define LOSS_EVERY_NS (SECOND_NS / 50) /* interval of single drops below that */
 
 enum { LOOPBACK = 1, COST_SHIFT = 10, PROGRAMS_MAX = 16 };
 
-/* Shared with the kernel. A packet of n bytes takes n * in_cost >> COST_SHIFT ns of the receiver's time; `in_next_ns` is
- * when all that came so far is paid for, `in_lost_ns` when a packet was last lost. */
+/* Shared with the kernel. Receiving n bytes costs n * in_cost >> COST_SHIFT ns; `in_next_ns` is the time when all
+ * received bytes are paid for, `in_lost_ns` the time of the last dropped packet. */
 struct cell {
     uint64_t in_bytes, out_bytes;
     uint64_t in_cost, in_next_ns, in_lost_ns;
     uint32_t out_class, pad;
-    struct net_base base; /* the agent's alone */
+    struct net_base base; /* used by the agent only */
 };
 
 struct net_meter {
@@ -37,7 +37,7 @@ struct net_meter {
     struct cell *cell;
 };
 
-static const char name[] = "berth_net"; /* of the programs and of the page */
+static const char name[] = "berth_net"; /* name of the programs and of the map */
 
 static int bpf(enum bpf_cmd cmd, union bpf_attr *attr)
 {
@@ -45,7 +45,7 @@ static int bpf(enum bpf_cmd cmd, union bpf_attr *attr)
     return rc < 0 ? -errno : (int)rc;
 }
 
-/* ---- the programs --------------------------------------------------------------------------------------------------- */
+/* ---- programs --------------------------------------------------------------------------------------------------- */
 
 #define INSN(c, d, s, o, i)                                                                                            \
     ((struct bpf_insn){.code = (uint8_t)(c), .dst_reg = (d), .src_reg = (s), .off = (int16_t)(o), .imm = (i)})
@@ -74,7 +74,7 @@ static int program_load(const struct bpf_insn *program, size_t len, enum bpf_att
     return bpf(BPF_PROG_LOAD, &load);
 }
 
-/* Numbers of registers: 0 is the verdict, 1 the packet, 6 to 9 outlive calls. A jump counts the instructions it skips; an
+/* Registers: 0 is the result, 1 the packet, 6 to 9 survive calls. A jump offset counts skipped instructions; loading an
  * address takes two. */
 static int out_load(int map)
 {
@@ -93,7 +93,8 @@ static int out_load(int map)
     return program_load(program, sizeof program / sizeof *program, BPF_CGROUP_INET_EGRESS);
 }
 
-/* Above its bound one packet in a while is lost, so that TCP slows down instead of stopping; what is far above is all lost. */
+/* Above the bound a packet is dropped now and then, so that TCP slows down instead of stopping; far above it every
+ * packet is dropped. */
 static int in_load(int map)
 {
     const struct bpf_insn program[] = {
@@ -108,9 +109,9 @@ static int in_load(int map)
         MOVE(2, 0),
         INSN(BPF_ALU64 | BPF_SUB | BPF_K, 2, 0, 0, BURST_NS),
         INSN(BPF_JMP | BPF_JGE | BPF_X, 1, 2, 2, 0),
-        MOVE(1, 2), /* a pause: no more than the burst of it is kept */
+        MOVE(1, 2), /* after a pause: keep only the burst */
         STORE(BPF_DW, 7, 1, CELL(in_next_ns)),
-        INSN(BPF_JMP | BPF_JGE | BPF_X, 0, 1, 10, 0), /* in time */
+        INSN(BPF_JMP | BPF_JGE | BPF_X, 0, 1, 10, 0), /* within the bound */
         MOVE(2, 1),
         INSN(BPF_ALU64 | BPF_SUB | BPF_X, 2, 0, 0, 0),
         INSN(BPF_JMP | BPF_JGE | BPF_K, 2, 0, 5, DEBT_NS),
@@ -119,7 +120,7 @@ static int in_load(int map)
         INSN(BPF_ALU64 | BPF_SUB | BPF_X, 2, 3, 0, 0),
         INSN(BPF_JMP | BPF_JLT | BPF_K, 2, 0, 3, LOSS_EVERY_NS),
         STORE(BPF_DW, 7, 0, CELL(in_lost_ns)),
-        SET(0, 0), /* lost, and not counted */
+        SET(0, 0), /* dropped and not counted */
         EXIT,
         MOVE(3, 6),
         INSN(BPF_ALU64 | BPF_MUL | BPF_X, 3, 8, 0, 0),
@@ -144,9 +145,9 @@ static int attach(int group, int map, enum bpf_attach_type type)
     return bpf(BPF_PROG_ATTACH, &attr);
 }
 
-/* ---- finding them again ----------------------------------------------------------------------------------------------- */
+/* ---- finding existing programs ---------------------------------------------------------------------------------- */
 
-/* The map of a program, if it is one of ours; -ENOENT: it is not. */
+/* Returns the map of one of our programs; -ENOENT: it is not ours. */
 static int map_of(uint32_t program_id)
 {
     union bpf_attr by_id = {.prog_id = program_id};
@@ -193,7 +194,7 @@ static int map_make(void)
     return bpf(BPF_MAP_CREATE, &attr);
 }
 
-/* ---- meters ------------------------------------------------------------------------------------------------------------- */
+/* ---- meters ----------------------------------------------------------------------------------------------------- */
 
 static const enum bpf_attach_type types[] = {BPF_CGROUP_INET_EGRESS, BPF_CGROUP_INET_INGRESS};
 enum { TYPES = sizeof types / sizeof *types };
@@ -207,7 +208,7 @@ static int page_map(struct net_meter *m)
     return 0;
 }
 
-/* What is there already; which programs are is said in `ret_there`. */
+/* Finds the existing meter of the cgroup; `ret_there` tells which programs are attached. */
 static int meter_take(int group, struct net_meter *m, bool ret_there[static TYPES])
 {
     for (size_t i = 0; i < TYPES; i++) {

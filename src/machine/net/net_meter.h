@@ -1,11 +1,12 @@
-/* net_meter.h - counts what a control group sends and receives, gives what it sends a class, and bounds what it receives.
+/* net_meter.h - counts the traffic of a cgroup, assigns sent packets to a class, and bounds received traffic.
  *
- * Two small programs that the kernel runs for every packet of the group's sockets (BPF, cgroup_skb), and one page of memory
- * that they share with the agent. They need a cgroup v2 hierarchy, which may be one without controllers beside v1. They stay
- * with the group when the agent ends, and go with it; net_meter_open finds them again, so that nothing is counted twice or
- * lost. Loopback does not count. Sockets that another made and handed over are that other's.
+ * Consists of two BPF programs (cgroup_skb), which the kernel runs for every packet of the cgroup's sockets, and one
+ * page of memory that they share with the agent. They need a cgroup v2 hierarchy, which may be one without controllers
+ * beside v1. They stay attached when the agent exits and are removed with the cgroup; net_meter_open finds them again,
+ * so nothing is lost or counted twice. Loopback is not counted. A socket belongs to the cgroup of the process that
+ * created it, also if it was passed on.
  *
- * Who may send how fast is not decided here: the class is a number that the queue of the device knows (net_class.h).
+ * The class is a number for the device's qdisc (net_class.h); rates are not decided here.
  */
 #pragma once
 
@@ -15,26 +16,26 @@
 
 struct net_meter;
 
-/* `group`: a folder of a cgroup v2 hierarchy. Takes the meter that is on it, or puts one there. -EOPNOTSUPP: this kernel cannot,
- * or the agent may not. */
+/* `group`: a directory of a cgroup v2 hierarchy. Uses its existing meter, or attaches a new one. -EOPNOTSUPP: the
+ * kernel does not support it, or the agent lacks the privilege. */
 int net_meter_open(const char *group, struct net_meter **ret, struct berth_err *err);
-/* The meter that is on it; -ENOENT: there is none. */
+/* Opens the existing meter; -ENOENT: there is none. */
 int net_meter_find(const char *group, struct net_meter **ret);
-void net_meter_close(struct net_meter *m); /* the programs stay with the group; NULL is fine */
+void net_meter_close(struct net_meter *m); /* the programs stay attached; NULL is fine */
 
-/* Of what is sent from now on: the handle of a class (net_class.h); 0: none. */
+/* Sets the class of packets that are sent from now on (net_class.h); 0: none. */
 void net_meter_class(struct net_meter *m, uint32_t handle);
 uint32_t net_meter_class_now(const struct net_meter *m);
-/* Received at most, in bytes a second: what comes faster is dropped, and TCP slows down. 0: no bound. */
+/* Sets the bound of received bytes per second: packets above it are dropped, and TCP slows down. 0: no bound. */
 void net_meter_bound(struct net_meter *m, int64_t bytes_per_s);
 
-/* Bytes since the meter was put there. */
+/* Bytes since the meter was attached. */
 struct net_counts {
     int64_t in, out;
 };
 struct net_counts net_meter_counts(const struct net_meter *m);
 
-/* Where a period of counting began, kept beside the counts for whoever comes after this agent; zeroes at first. */
+/* Start of a counting period, stored with the counters so that it outlives the agent; initially zeros. */
 struct net_base {
     int64_t bytes, since_ns;
 };

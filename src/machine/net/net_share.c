@@ -14,7 +14,7 @@ static int64_t part(int64_t of, int64_t weight, int64_t sum)
     return sum ? (int64_t)((__int128)of * weight / sum) : 0;
 }
 
-/* What it would take if it might: INT64_MAX for who comes near its bound. */
+/* Returns the rate that it would use without a bound: INT64_MAX if it is near its bound. */
 static int64_t wants(const struct net_share *s)
 {
     bool content = !s->bound || s->rate < s->bound / 100 * CONTENT_PERCENT;
@@ -22,7 +22,7 @@ static int64_t wants(const struct net_share *s)
     return s->limit ? least(want, s->limit) : want;
 }
 
-/* Rounds of filling: whoever wants less than its share has what it wants, and the others share the rest. */
+/* Water filling in rounds: a receiver with a demand below its share gets its demand, and the others share the rest. */
 void net_share_out(int64_t capacity, struct net_share *at, size_t len)
 {
     int64_t left = capacity, sum = 0, all = 0;
@@ -41,7 +41,7 @@ void net_share_out(int64_t capacity, struct net_share *at, size_t len)
                 continue;
             left -= want;
             sum -= at[i].weight;
-            at[i].weight = -at[i].weight; /* served */
+            at[i].weight = -at[i].weight; /* negative: served */
             again = true;
         }
     }

@@ -1,7 +1,8 @@
-/* net_share.h - what each may receive of a line, by weight; a function of numbers.
+/* net_share.h - shares out the receive bandwidth of a line by weights; a pure function.
  *
- * What is sent waits in a queue that knows shares (net_class.h); what is received has passed the line already when it is seen.
- * So everybody is given a bound: its share of the line among those who receive, and what others leave of theirs.
+ * Sent traffic waits in a qdisc that implements shares (net_class.h); received traffic has already passed the line when
+ * it is seen. Therefore, each receiver gets a bound: its share of the line among the active receivers, plus what others
+ * leave of their shares.
  */
 #pragma once
 
@@ -9,12 +10,13 @@
 #include <stdint.h>
 
 struct net_share {
-    int64_t weight; /* 0: none: it is bounded by `limit` alone, and what it takes is taken off the line */
-    int64_t limit;  /* bytes a second at most; 0: none */
-    int64_t rate;   /* received of late, in bytes a second */
-    int64_t bound;  /* in: the bound until now, 0: none; out: the new one */
+    int64_t weight; /* 0: only `limit` bounds it, and its rate is subtracted from the line */
+    int64_t limit;  /* maximum bytes per second; 0: none */
+    int64_t rate;   /* recently received bytes per second */
+    int64_t bound;  /* input: present bound, 0: none; output: new bound */
 };
 
-/* Who receives less than four fifths of its bound is content with a quarter more than it receives, and leaves the rest to the others,
- * until it wants its share again: that it may always begin with. `capacity` 0: not known; weights say nothing then. */
+/* Computes the bounds. A receiver below four fifths of its bound gets a quarter more than its rate and leaves the rest
+ * to the others, but never less than its share, so that it can speed up at any time. `capacity` 0: unknown; weights
+ * then have no effect. */
 void net_share_out(int64_t capacity, struct net_share *at, size_t len);

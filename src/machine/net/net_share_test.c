@@ -45,7 +45,7 @@ static void lines_are_shared_out_by_weight(void **state)
     }
 }
 
-/* Whatever they had before: who wants all comes to its share within a few looks. */
+/* From any bounds, receivers without a limit converge to their shares within a few calls. */
 static void shares_settle(void **state)
 {
     struct net_share at[3] = {
@@ -57,7 +57,7 @@ static void shares_settle(void **state)
     for (int look = 0; look < 5; look++) {
         net_share_out(60 * M, at, 3);
         for (size_t k = 0; k < 2; k++)
-            at[k].rate = at[k].bound; /* the third stays idle */
+            at[k].rate = at[k].bound; /* the third receiver is idle */
     }
     assert_int_equal(at[0].bound, 20 * M);
     assert_int_equal(at[1].bound, 40 * M);

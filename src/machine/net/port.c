@@ -35,7 +35,7 @@ static bool where_parse(const char *address, struct where *ret)
     return inet_pton(AF_INET6, address, &ret->v6.sin6_addr) == 1;
 }
 
-/* Both kinds of address by one socket, where the machine has both. */
+/* Chooses a dual-stack socket if the machine supports IPv6. */
 static void where_everywhere(struct where *ret)
 {
     CLEANUP(close_fd) int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -50,7 +50,7 @@ static void where_everywhere(struct where *ret)
     ret->v4.sin_family = AF_INET;
 }
 
-/* The port stands at the same place for both families. */
+/* Tries to bind the port. */
 static int try(const struct where *w, enum port_protocol protocol, uint16_t port)
 {
     struct where at = *w;
@@ -62,7 +62,7 @@ static int try(const struct where *w, enum port_protocol protocol, uint16_t port
         return -errno;
     if (at.any.sa_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only))
         return -errno;
-    /* Connections that linger from the last one on this port do not count. With UDP it would share the port. */
+    /* Ignores lingering connections of the port's last user. Not for UDP, because it would allow sharing the port. */
     if (protocol == PORT_TCP && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on))
         return -errno;
     if (at.any.sa_family == AF_INET6)
@@ -71,7 +71,7 @@ static int try(const struct where *w, enum port_protocol protocol, uint16_t port
         at.v4.sin_port = htons(port);
     if (bind(fd, &at.any, at.len))
         return -errno;
-    /* Two may be bound to a port with SO_REUSEADDR; only one of them can listen. */
+    /* Two sockets with SO_REUSEADDR may be bound to one port, but only one can listen. */
     if (protocol == PORT_TCP && listen(fd, LISTEN_QUEUE))
         return -errno;
     return take_fd(&fd);

@@ -18,12 +18,12 @@
 
 enum { PORTS = 1 << 16, PROGRAMS_MAX = 64 };
 
-static const char name[] = "berth_port"; /* of the programs and maps */
+static const char name[] = "berth_port"; /* name of the programs and maps */
 
-/* Shared with the kernel: what was refused to a group. */
+/* Shared with the kernel: denied bind calls of a cgroup. */
 struct cell {
     uint64_t count;
-    uint64_t port; /* the last one */
+    uint64_t port; /* of the last denied call */
 };
 
 struct reserved {
@@ -33,17 +33,17 @@ struct reserved {
 
 struct guarded {
     uint64_t id, owner;
-    uint64_t group; /* the number of its control group */
+    uint64_t group; /* inode of its cgroup */
     int map;
     struct cell *cell;
-    uint64_t seen;            /* of the cell's count */
-    uint16_t found, reported; /* a port of another's that it has bound; 0: none */
+    uint64_t seen;            /* last seen `count` of the cell */
+    uint16_t found, reported; /* foreign port that it has bound; 0: none */
 };
 
 struct port_guard {
     pthread_mutex_t lock;
-    int map;         /* of the table; -1: not made yet, or it cannot be */
-    uint64_t *owner; /* the table, by port; shared with the kernel. 0: free */
+    int map;         /* the table; -1: not created yet, or not possible */
+    uint64_t *owner; /* the table, indexed by port; shared with the kernel. 0: free */
     VEC(struct reserved) reserved;
     VEC(struct guarded) guarded;
 };
@@ -54,7 +54,7 @@ static int bpf(enum bpf_cmd cmd, union bpf_attr *attr)
     return rc < 0 ? -errno : (int)rc;
 }
 
-/* An array that the program and this process share. */
+/* Creates an array that BPF programs and this process share. */
 static int map_make(size_t value_bytes, uint32_t entries, void **ret)
 {
     union bpf_attr attr = {.map_type = BPF_MAP_TYPE_ARRAY,
@@ -73,7 +73,7 @@ static int map_make(size_t value_bytes, uint32_t entries, void **ret)
     return take_fd(&map);
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------------------- */
+/* ---- program ---------------------------------------------------------------------------------------------------- */
 
 #define INSN(c, d, s, o, i)                                                                                            \
     ((struct bpf_insn){.code = (uint8_t)(c), .dst_reg = (d), .src_reg = (s), .off = (int16_t)(o), .imm = (i)})
@@ -82,23 +82,23 @@ static int map_make(size_t value_bytes, uint32_t entries, void **ret)
 #define WIDE(d, kind, low, high)                                                                                       \
     INSN(BPF_LD | BPF_DW | BPF_IMM, d, kind, 0, (int32_t)(low)), INSN(0, 0, 0, 0, (int32_t)(high))
 
-/* Register 0 is the verdict, 1 the address that is to be bound, 6 to 9 outlive calls. A jump counts the instructions it skips; a wide number
- * takes two. */
+/* Registers: 0 is the result, 1 the address to bind, 6 to 9 survive calls. A jump offset counts skipped instructions; a
+ * 64-bit constant takes two. */
 static int program_load(int table, int cell, uint64_t owner, enum bpf_attach_type type)
 {
     const struct bpf_insn program[] = {
         INSN(BPF_LDX | BPF_MEM | BPF_W, 6, 1, offsetof(struct bpf_sock_addr, user_port), 0),
-        INSN(BPF_ALU | BPF_END | BPF_TO_BE, 6, 0, 0, 16), /* the port as this machine writes numbers */
+        INSN(BPF_ALU | BPF_END | BPF_TO_BE, 6, 0, 0, 16), /* port in host byte order */
         INSN(BPF_STX | BPF_MEM | BPF_W, 10, 6, -4, 0),
         WIDE(1, BPF_PSEUDO_MAP_FD, table, 0),
         MOVE(2, 10),
         INSN(BPF_ALU64 | BPF_ADD | BPF_K, 2, 0, 0, -4),
         INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_map_lookup_elem),
-        INSN(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 12, 0), /* there is an entry for each port */
+        INSN(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 12, 0), /* never NULL: the array has an entry for each port */
         INSN(BPF_LDX | BPF_MEM | BPF_DW, 1, 0, 0, 0),
-        INSN(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 10, 0), /* it is free */
+        INSN(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 10, 0), /* not reserved */
         WIDE(2, 0, owner, owner >> 32),
-        INSN(BPF_JMP | BPF_JEQ | BPF_X, 1, 2, 7, 0), /* it is its own */
+        INSN(BPF_JMP | BPF_JEQ | BPF_X, 1, 2, 7, 0), /* reserved for this owner */
         WIDE(7, BPF_PSEUDO_MAP_VALUE, cell, 0),
         SET(1, 1),
         INSN(BPF_STX | BPF_MEM | BPF_DW, 7, 6, offsetof(struct cell, port), 0),
@@ -119,7 +119,7 @@ static int program_load(int table, int cell, uint64_t owner, enum bpf_attach_typ
     return bpf(BPF_PROG_LOAD, &load);
 }
 
-/* A program of an earlier agent's, or of an earlier put; -ENOENT: it is another's. */
+/* Opens a program of ours, from an earlier agent or an earlier call; -ENOENT: it is not ours. */
 static int ours_open(uint32_t id)
 {
     union bpf_attr by_id = {.prog_id = id};
@@ -136,7 +136,7 @@ static int ours_open(uint32_t id)
     return strncmp(info.name, name, sizeof info.name) == 0 ? take_fd(&program) : -ENOENT;
 }
 
-/* Attaches the new program before it detaches what was there: at no time is there none. */
+/* Attaches the new program before it detaches old ones, so that the cgroup is guarded all the time. */
 static int program_put(int group, int program, enum bpf_attach_type type)
 {
     uint32_t ids[PROGRAMS_MAX] = {0};
@@ -163,7 +163,7 @@ static int program_put(int group, int program, enum bpf_attach_type type)
     return rc;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------- */
+/* ---- table ------------------------------------------------------------------------------------------------------ */
 
 static void ports_set(struct port_guard *g, const struct reserved *r, uint64_t owner)
 {
@@ -171,7 +171,7 @@ static void ports_set(struct port_guard *g, const struct reserved *r, uint64_t o
         __atomic_store_n(&g->owner[r->start + i], owner, __ATOMIC_RELAXED);
 }
 
-/* At the first use: an agent that may not make one has none. */
+/* Creates the table at the first use. */
 static int table_make(struct port_guard *g)
 {
     void *at = NULL;
@@ -196,7 +196,7 @@ void port_guard_reserve(struct port_guard *g, uint64_t id, uint16_t start, uint1
     (void)pthread_mutex_unlock(&g->lock);
 }
 
-/* ---- groups ---------------------------------------------------------------------------------------------------------- */
+/* ---- cgroups ---------------------------------------------------------------------------------------------------- */
 
 static void guarded_done(struct guarded *w)
 {
@@ -302,7 +302,7 @@ void port_guard_drop(struct port_guard *g, uint64_t id)
             ports_set(g, &g->reserved.at[i], 0);
             g->reserved.at[i] = g->reserved.at[--g->reserved.len];
         }
-    for (size_t i = 0; i < g->reserved.len; i++) /* others of the same owner have them still */
+    for (size_t i = 0; i < g->reserved.len; i++) /* ports shared with other instances of the owner stay reserved */
         ports_set(g, &g->reserved.at[i], g->reserved.at[i].owner);
     struct guarded *w = guarded_find(g, id);
     if (w) {
@@ -312,7 +312,7 @@ void port_guard_drop(struct port_guard *g, uint64_t id)
     (void)pthread_mutex_unlock(&g->lock);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------- */
+/* ---- lifetime --------------------------------------------------------------------------------------------------- */
 
 struct port_guard *port_guard_new(void)
 {

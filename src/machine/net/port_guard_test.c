@@ -1,4 +1,6 @@
-/* port_guard_test.c - real processes in real control groups bind ports that are reserved for others, for themselves, and for nobody. */
+/* port_guard_test.c - real processes in real cgroups bind ports reserved for others, for themselves, and unreserved
+ * ones.
+ */
 #include "machine/net/port_guard.h"
 
 #include <arpa/inet.h>
@@ -66,7 +68,7 @@ static int kit_teardown(void **state)
     return 0;
 }
 
-/* Skips where the kernel or the rights are missing. */
+/* Skips the test if kernel support or privileges are missing. */
 #define NEEDS_GUARD(k)                                                                                                 \
     do {                                                                                                               \
         struct berth_err err_ = {0};                                                                                   \
@@ -88,7 +90,7 @@ static bool enter(const char *group)
     return in;
 }
 
-/* In a process of the group and a network of its own: 0, or the errno of bind(). */
+/* Binds in a process of the cgroup with its own network namespace; returns 0, or the errno of bind(). */
 static int bind_in(const char *group, int family, int type, uint16_t port)
 {
     pid_t pid = fork();
@@ -155,11 +157,11 @@ static void refusals_are_counted(void **state)
     assert_int_equal(bind_in(k->job, AF_INET6, SOCK_STREAM, BLOCK + 5), EPERM);
     assert_true(port_guard_claimed(k->guard, JOB, &port));
     assert_int_equal(port, BLOCK + 5);
-    assert_false(port_guard_claimed(k->guard, JOB, &port)); /* once */
+    assert_false(port_guard_claimed(k->guard, JOB, &port)); /* reported only once */
     assert_false(port_guard_claimed(k->guard, 99, &port));
 }
 
-/* Two instances of an app share its block: it is free when the last one has gone. */
+/* Two instances of an app share its block: it stays reserved until the last one has ended. */
 static void ports_are_free_after_the_last(void **state)
 {
     struct kit *k = *state;
@@ -172,7 +174,7 @@ static void ports_are_free_after_the_last(void **state)
     assert_int_equal(bind_in(k->job, AF_INET, SOCK_STREAM, BLOCK), 0);
 }
 
-/* The programs of an agent that has ended stay; the next agent's take their place, and its table counts. */
+/* Programs of an earlier agent stay in force until those of the next agent, with its table, replace them. */
 static void the_next_agent_goes_on(void **state)
 {
     struct kit *k = *state;
@@ -182,7 +184,7 @@ static void the_next_agent_goes_on(void **state)
     port_guard_reserve(k->guard, APP, BLOCK, BLOCK_PORTS, APP_OWNER);
     port_guard_free(k->guard);
     k->guard = port_guard_new();
-    assert_int_equal(bind_in(k->job, AF_INET, SOCK_STREAM, BLOCK), EPERM); /* nobody looks after it, and it holds */
+    assert_int_equal(bind_in(k->job, AF_INET, SOCK_STREAM, BLOCK), EPERM); /* in force without an agent */
     port_guard_reserve(k->guard, APP, BLOCK + 100, BLOCK_PORTS, APP_OWNER);
     if (port_guard_put(k->guard, JOB, k->job, JOB_OWNER, &err) < 0)
         fail_msg("%s", err.text);
@@ -192,7 +194,7 @@ static void the_next_agent_goes_on(void **state)
     assert_int_equal(port, BLOCK + 100);
 }
 
-/* A process of the job that has the port before it is reserved; ends when its `go` is closed. */
+/* Starts a process of the job that binds the port before it is reserved; it exits when its `go` is closed. */
 static pid_t holder_start(const char *group, int type, uint16_t port, int *ret_go)
 {
     int ready[2], go[2];
@@ -218,7 +220,7 @@ static pid_t holder_start(const char *group, int type, uint16_t port, int *ret_g
     return pid;
 }
 
-/* What was bound before the app came stays bound, and is found: once, and whose it is. */
+/* A port that was bound before its reservation stays bound, and its holder is reported once. */
 static void holders_are_found(void **state)
 {
     struct kit *k = *state;
@@ -226,7 +228,7 @@ static void holders_are_found(void **state)
     struct berth_err err = {0};
     uint16_t port = 0;
     NEEDS_GUARD(k);
-    assert_int_equal(unshare(CLONE_NEWNET), 0); /* nobody else has these ports */
+    assert_int_equal(unshare(CLONE_NEWNET), 0); /* no other process uses these ports */
     if (port_guard_put(k->guard, APP, k->app, APP_OWNER, &err) < 0)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < 2; i++) {
@@ -235,7 +237,7 @@ static void holders_are_found(void **state)
         pid_t pid = holder_start(k->job, types[i], at, &go);
         pid_t own = holder_start(k->app, types[i], BLOCK, &own_go);
         port_guard_look(k->guard);
-        assert_false(port_guard_claimed(k->guard, JOB, &port)); /* nobody has reserved it */
+        assert_false(port_guard_claimed(k->guard, JOB, &port)); /* not reserved */
         port_guard_reserve(k->guard, APP, BLOCK, BLOCK_PORTS, APP_OWNER);
         port_guard_look(k->guard);
         assert_true(port_guard_claimed(k->guard, JOB, &port));

@@ -29,7 +29,7 @@ static int ask(int fd, int family, int protocol)
         .head = {.nlmsg_len = sizeof q,           .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
         .body = {.sdiag_family = (uint8_t)family,
                  .sdiag_protocol = (uint8_t)protocol,
-                 /* A UDP socket that is bound and not connected is "closed" to the kernel. */
+                 /* The kernel's state of a bound, unconnected UDP socket is "closed". */
                  .idiag_states = protocol == IPPROTO_TCP ? 1u << TCP_LISTEN : 1u << TCP_CLOSE                                 },
     };
     return send(fd, &q, sizeof q, 0) < 0 ? -errno : 0;
@@ -57,7 +57,7 @@ static void message_tell(const struct nlmsghdr *m, void (*each)(void *ctx, uint1
     }
 }
 
-/* Until the kernel says that this was all. */
+/* Reads answers until the kernel's end marker. */
 static int answers_read(int fd, void (*each)(void *ctx, uint16_t port, uint64_t group), void *ctx)
 {
     CLEANUP(mem) char *buf = mem_alloc(ANSWER_BYTES);

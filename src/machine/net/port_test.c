@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* A range where some ports are free, whatever else runs on this machine. */
+/* A range in which some ports are free on any machine. */
 enum { START = 28100, COUNT = 200 };
 
 static uint16_t find(struct port_wish wish, int *fd)
@@ -39,7 +39,7 @@ static void first_come_first_served(void **state)
 
         assert_true(b > a);
         assert_true(fcntl(first, F_GETFD) & FD_CLOEXEC);
-        /* Another address is the same port, when the first has all of them. */
+        /* A port bound for all addresses is taken for each single address, too. */
         wish.address = "127.0.0.1";
         wish.start = a;
         wish.count = 1;
@@ -48,7 +48,7 @@ static void first_come_first_served(void **state)
         wish.keep_socket = false;
         assert_int_equal(find(wish, &none), a);
         assert_int_equal(none, -1);
-        /* It was given back. */
+        /* It was closed again. */
         assert_int_equal(find(wish, &none), a);
         close(second);
     }
@@ -76,7 +76,7 @@ static void taken_ports_are_left_out(void **state)
     assert_non_null(strstr(err.text, "is free"));
 }
 
-/* What is kept takes connections, over both kinds of address where there are both. */
+/* A kept socket accepts connections, over IPv4 and IPv6 if the machine has both. */
 static void kept_sockets_listen(void **state)
 {
     const struct port_wish wish = {.start = START, .count = COUNT, .keep_socket = true};
@@ -92,7 +92,7 @@ static void kept_sockets_listen(void **state)
     client = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (client >= 0) {
         if (connect(client, (struct sockaddr *)&v6, sizeof v6))
-            assert_int_equal(errno, EADDRNOTAVAIL); /* a loopback without IPv6 */
+            assert_int_equal(errno, EADDRNOTAVAIL); /* no IPv6 on the loopback device */
         close(client);
     }
     close(fd);

@@ -1,4 +1,4 @@
-/* plugin.c - runs the programs of a folder, all at once, each within its bounds. */
+/* plugin.c - runs the plugins of a directory concurrently, each with bounded time and output. */
 #include "machine/probe/plugin.h"
 
 #include <dirent.h>
@@ -25,10 +25,10 @@ enum { SAID_MAX = 200, FDS_EACH = 3, NS_PER_MS = 1000000 };
 struct run {
     char *name;
     pid_t pid;
-    int pidfd, out, err; /* -1: not open, or at its end */
+    int pidfd, out, err; /* -1: not open, or at end of file */
     struct str text, said;
     bool over;
-    struct berth_err trouble; /* code 0: none so far */
+    struct berth_err trouble; /* code 0: none */
 };
 
 typedef VEC(struct run) runs;
@@ -49,9 +49,10 @@ static void condition_add(json_t *conditions, const char *plugin, const char *te
     json_array_append_new(conditions, json_pack("{s:s, s:s}", "type", "PluginFailed", "text", s.at));
 }
 
-/* ---- whom to run -------------------------------------------------------------------------------------------------- */
+/* ---- selection -------------------------------------------------------------------------------------------------- */
 
-/* Why this may not be run: somebody other than root and the agent could have made or changed it. */
+/* Returns why this must not be run: a user other than root and the agent's could have created or changed it. NULL: it
+ * is trusted. */
 static const char *distrust(const struct stat *st)
 {
     if (st->st_uid != 0 && st->st_uid != geteuid())
@@ -66,7 +67,7 @@ static int entry_compare(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Is this a program to be run? What is no program is passed over; what must not be run is said. */
+/* Tells whether this is a program to run. Other files are skipped; an untrusted program adds a condition. */
 static bool may_run(const char *folder, const char *name, json_t *conditions)
 {
     CLEANUP(str) struct str path = {0};
@@ -86,7 +87,7 @@ static bool may_run(const char *folder, const char *name, json_t *conditions)
     return !why;
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------ */
+/* ---- execution -------------------------------------------------------------------------------------------------- */
 
 static void fd_close(int *fd)
 {
@@ -128,7 +129,7 @@ static int spawn(const char *path, int out, int err, pid_t *ret)
     return -rc;
 }
 
-/* Pipes are opened above 2, so that none of them is in the way of another. */
+/* Opens a pipe with descriptors above 2, so that the child's dup2 calls do not overwrite them. */
 static int pipe_open(int *ret_read, int *ret_write)
 {
     int fds[2];
@@ -169,7 +170,7 @@ static void run_start(struct run *r, const char *folder)
     }
 }
 
-/* Takes what there is, up to the bound and a little more; what comes after that is let go. */
+/* Reads the available output up to slightly more than the bound; the rest is discarded. */
 static void hear(int *fd, struct str *to, size_t max)
 {
     char buf[4096];
@@ -189,7 +190,7 @@ static void run_hear(struct run *r)
         err_set(&r->trouble, EFBIG, "said more than %d bytes, and was killed", PLUGIN_BYTES_MAX);
 }
 
-/* Its first line on the error stream, to be put behind what is wrong. */
+/* Returns the first line of standard error, to be appended to the failure. */
 static const char *complaint(struct run *r)
 {
     const char *text = str_text(&r->said);
@@ -198,7 +199,7 @@ static const char *complaint(struct run *r)
     return text;
 }
 
-/* It has ended, or is made to. Children that it left behind go with it. */
+/* Kills the plugin if it runs, kills its children, and reaps it. */
 static void run_end(struct run *r)
 {
     siginfo_t info = {0};
@@ -215,7 +216,7 @@ static void run_end(struct run *r)
     }
 }
 
-/* One round of waiting: returns whether any still runs. */
+/* Waits once for output or an end; returns whether any plugin was still running. */
 static bool runs_wait(runs *all, int64_t left_ns)
 {
     struct pollfd fds[PLUGINS_MAX * FDS_EACH];
@@ -244,7 +245,7 @@ static bool runs_wait(runs *all, int64_t left_ns)
     return true;
 }
 
-/* ---- all of them -------------------------------------------------------------------------------------------------- */
+/* ---- all plugins ------------------------------------------------------------------------------------------------ */
 
 static void run_done(struct run *r)
 {
@@ -295,7 +296,7 @@ json_t *plugins_run(const char *folder, int64_t timeout_ns, json_t *conditions)
         run_start(&all.at[i], folder);
     while (left_ns > 0 && runs_wait(&all, left_ns))
         left_ns = end_ns - steady_ns();
-    /* Who has answered meanwhile was in time: this process may have been the one that did not come to look. */
+    /* Accepts answers that arrived before the deadline, if this process was merely delayed in reading them. */
     if (left_ns <= 0)
         (void)runs_wait(&all, 0);
     for (size_t i = 0; i < all.len; i++) {

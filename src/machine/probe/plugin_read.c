@@ -1,4 +1,4 @@
-/* plugin_read.c - what plugins say: checked, then added to what the others said. */
+/* plugin_read.c - checks the output of a plugin and adds it to that of the others. */
 #include <errno.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static int name_check(const char *name, struct berth_err *err)
                    quote(name, shown));
 }
 
-/* ---- one key each: checks a value and adds it to `to`, which is not yet anybody else's ------------------------------ */
+/* ---- one function per key: checks a value and adds it to `to`, which is not shared yet -------------------------- */
 
 static int amounts_take(json_t *to, const json_t *value, struct berth_err *err)
 {
@@ -182,7 +182,7 @@ static int devices_take(json_t *to, const json_t *value, struct berth_err *err)
     return 0;
 }
 
-/* ---- all keys ----------------------------------------------------------------------------------------------------- */
+/* ---- all keys --------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *key;
@@ -226,7 +226,7 @@ static int said_read(const json_t *said, json_t *own, struct berth_err *err)
     return 0;
 }
 
-/* Devices that are well are what there is of their resource, where the plugin gives no other amount. */
+/* The number of healthy devices becomes the amount of their resource, unless the plugin gives an amount. */
 static void devices_count(json_t *own, const char *plugin)
 {
     const char *resource;

@@ -1,4 +1,4 @@
-/* Real programs in a real folder. */
+/* plugin_test.c - real plugins in a real directory. */
 #include "machine/probe/plugin.h"
 
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static void program_put(const struct folder *f, const char *name, const char *te
     assert_int_equal(chmod(folder_at(f, name), 0755), 0);
 }
 
-/* The texts of all conditions, a line each. */
+/* Returns the texts of all conditions, one per line. */
 static const char *texts(const json_t *conditions)
 {
     static char buf[4096];
@@ -56,7 +56,7 @@ static const char *texts(const json_t *conditions)
     return buf;
 }
 
-/* ---- names and documents ------------------------------------------------------------------------------------------ */
+/* ---- names and documents ---------------------------------------------------------------------------------------- */
 
 static void names_need_a_vendor(void **state)
 {
@@ -135,7 +135,7 @@ static void what_is_said_is_checked(void **state)
     }
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------ */
+/* ---- execution -------------------------------------------------------------------------------------------------- */
 
 static void what_they_say_is_put_together(void **state)
 {
@@ -186,11 +186,11 @@ static void those_that_fail_are_conditions(void **state)
         CLEANUP(json)
         json_t *found = plugins_run(f.path, (strstr(rows[i].text, "time") ? 5000 : 60000) * MS, conditions);
         assert_string_equal(texts(conditions), rows[i].text);
-        same(json_object_get(found, "resources"), "{\"q.example/x\": \"1\"}"); /* the other one is heard all the same */
+        same(json_object_get(found, "resources"), "{\"q.example/x\": \"1\"}"); /* the other plugin is not affected */
     }
 }
 
-/* What a plugin leaves behind is killed with it. */
+/* Children of a plugin are killed with it. */
 static void children_do_not_outlive_it(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void children_do_not_outlive_it(void **state)
     assert_string_equal(texts(conditions), "");
     pid_t pid = (pid_t)atoi(folder_get(&f, "pid"));
     assert_true(pid > 1);
-    for (;;) { /* gone, or a zombie that init has not seen yet */
+    for (;;) { /* gone, or a zombie that init has not reaped yet */
         char path[64], stat[256] = "";
         (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
         FILE *in = fopen(path, "re");
@@ -218,13 +218,13 @@ static void children_do_not_outlive_it(void **state)
     }
 }
 
-/* Nothing of the agent's own goes along. */
+/* A plugin inherits no environment and no descriptors of the agent. */
 static void surroundings_are_clean(void **state)
 {
     (void)state;
     CLEANUP(folder) struct folder f = folder_new();
     CLEANUP(json) json_t *conditions = json_array();
-    int leak = open("/dev/null", O_RDONLY); /* without close-on-exec, as a library might */
+    int leak = open("/dev/null", O_RDONLY); /* without close-on-exec, as a library might open it */
     assert_true(leak >= 0);
     assert_int_equal(setenv("BERTH_SECRET", "s3cret", 1), 0);
     char text[512];
@@ -239,7 +239,7 @@ static void surroundings_are_clean(void **state)
     assert_null(strstr(folder_get(&f, "env"), "BERTH_SECRET"));
     assert_non_null(strstr(folder_get(&f, "env"), "PATH="));
     assert_string_equal(folder_get(&f, "pwd"), "/\n");
-    assert_string_equal(folder_get(&f, "fds"), "0\n1\n2\n3\n"); /* 3 is the folder that ls reads */
+    assert_string_equal(folder_get(&f, "fds"), "0\n1\n2\n3\n"); /* 3 is ls's own descriptor of the directory */
 }
 
 static void strangers_programs_are_not_run(void **state)
@@ -267,7 +267,7 @@ static void strangers_programs_are_not_run(void **state)
     assert_non_null(strstr(texts(conditions), "others: is not run, as others may write to it"));
     assert_non_null(strstr(texts(conditions), "link: is not run, as it is a link"));
     assert_true(!root || strstr(texts(conditions), "nobodys: is not run, as it belongs to somebody"));
-    /* and none of a folder to which others may add */
+    /* no plugin of a world-writable directory is run */
     CLEANUP(json) json_t *again = json_array();
     program_put(&f, "fine", bad);
     assert_int_equal(chmod(f.path, 0777), 0);
@@ -287,7 +287,7 @@ static void no_folder_has_none(void **state)
     same(conditions, "[]");
 }
 
-/* ---- the examples ------------------------------------------------------------------------------------------------- */
+/* ---- examples --------------------------------------------------------------------------------------------------- */
 
 static void the_examples_work(void **state)
 {
@@ -300,7 +300,8 @@ static void the_examples_work(void **state)
         print_message("skip: $BERTH_SOURCE does not say where the examples are\n");
         skip();
     }
-    for (size_t i = 0; i < ROWS(names); i++) { /* copied, as an administrator would: a checkout may be anybody's */
+    for (size_t i = 0; i < ROWS(names); i++) {
+        /* copied, as an administrator would do: the checkout may belong to any user */
         char path[512], text[8192] = "";
         (void)snprintf(path, sizeof path, "%s/examples/plugins/%s", source, names[i]);
         FILE *in = fopen(path, "re");

@@ -1,4 +1,4 @@
-/* probe.c - the machine as it stands: what a node's document says of it. */
+/* probe.c - probes the machine for a node's document. */
 #include "machine/probe/probe.h"
 
 #include <arpa/inet.h>
@@ -25,11 +25,11 @@
 #define MIB (INT64_C(1) << 20)
 #define RESERVE_DEFAULT "cpu=100m,memory=256Mi"
 enum { CPUS_MAX = 8192, WORD_BITS = 64 };
-enum { DISK_STEP = 10000000 }; /* a size for people */
+enum { DISK_STEP = 10000000 }; /* rounding for display */
 
 struct probe {
     const char *root;
-    bool real; /* the kernel itself can be asked */
+    bool real; /* root is "": system calls may be used, too */
     json_t *doc, *list;
     int64_t pool_bytes;
     uint64_t pool_mark;
@@ -39,9 +39,9 @@ struct cpus {
     uint64_t bits[CPUS_MAX / WORD_BITS];
 };
 
-/* ---- processors --------------------------------------------------------------------------------------------------- */
+/* ---- processors ------------------------------------------------------------------------------------------------- */
 
-/* "0-3,8"; what makes no sense is left out. */
+/* Parses "0-3,8"; invalid parts are skipped. */
 static void cpus_read(const char *text, struct cpus *ret)
 {
     *ret = (struct cpus){0};
@@ -56,7 +56,7 @@ static void cpus_read(const char *text, struct cpus *ret)
     }
 }
 
-/* Those that are online, of which the agent may use any: affinity, and the cpuset that it is in, show there. */
+/* Counts the online CPUs that the agent may use, considering its affinity and cpuset. */
 static int64_t cpus_count(const struct probe *p)
 {
     CLEANUP(str) struct str status = {0};
@@ -72,7 +72,7 @@ static int64_t cpus_count(const struct probe *p)
     return count;
 }
 
-/* A container's own bound; INT64_MAX: none. */
+/* Returns the CPU quota of the agent's container; INT64_MAX: none. */
 static int64_t quota_milli(const struct probe *p)
 {
     char line[PROBE_TEXT_MAX];
@@ -84,7 +84,7 @@ static int64_t quota_milli(const struct probe *p)
     return quota > 0 && period > 0 && quota < INT64_MAX / 1000 ? quota * 1000 / period : INT64_MAX;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 static void pool_add(void *ctx, const char *name)
 {
@@ -114,8 +114,8 @@ uint64_t probe_pools(const struct probe_config *config)
     return p.pool_mark;
 }
 
-/* What is in pools of huge pages is not there for anything else. Whole mebibytes: the kernel's own need differs a little
- * from one start to the next. */
+/* Returns the memory without the huge page pools, limited by the container's limits. Rounded down to whole MiB, because
+ * the kernel's own use varies slightly between boots. */
 static int64_t memory_bytes(const struct probe *p, const char *meminfo)
 {
     int64_t bytes = probe_meminfo(meminfo, "MemTotal") - p->pool_bytes;
@@ -143,21 +143,22 @@ static void numa_add(void *ctx, const char *name)
     json_array_append_new(p->list, node);
 }
 
-/* ---- disks, networks ---------------------------------------------------------------------------------------------- */
+/* ---- disks, networks -------------------------------------------------------------------------------------------- */
 
 static void disk_add(void *ctx, const char *name)
 {
     struct probe *p = ctx;
     if (!probe_is_disk(p->root, name))
         return;
-    int64_t bytes = 512 * probe_number(p->root, 0, "sys/block/%s/size", name); /* sectors, whatever the disk's are */
+    /* in sectors of 512 bytes, independent of the disk */
+    int64_t bytes = 512 * probe_number(p->root, 0, "sys/block/%s/size", name);
     bytes -= bytes % DISK_STEP;
     json_array_append_new(p->list,
                           json_pack("{s:s, s:o, s:b}", "name", name, "size", probe_amount("storage", bytes),
                                     "rotational", probe_number(p->root, 0, "sys/block/%s/queue/rotational", name) > 0));
 }
 
-/* The address that others may reach it by: not of loopback, nor of one wire only. */
+/* Formats an address that is reachable from other machines: neither loopback nor link-local. */
 static bool address_text(const struct sockaddr *sa, char buf[static INET6_ADDRSTRLEN])
 {
     if (sa && sa->sa_family == AF_INET) {
@@ -172,7 +173,7 @@ static bool address_text(const struct sockaddr *sa, char buf[static INET6_ADDRST
     return false;
 }
 
-/* The first one of this network, IPv4 before IPv6; of any network that is up where name is NULL. */
+/* Returns the first address of this network interface, IPv4 before IPv6; `name` NULL: of any interface that is up. */
 static const char *address_find(const struct probe *p, const char *name, char buf[static INET6_ADDRSTRLEN])
 {
     static const int families[] = {AF_INET, AF_INET6};
@@ -198,7 +199,7 @@ static void network_add(void *ctx, const char *name)
     const char *found = address_find(p, name, address);
     bool is_device = probe_exists(p->root, "sys/class/net/%s/device", name);
     if (!is_device && !found)
-        return; /* one end of something inside this machine */
+        return; /* a virtual interface inside this machine */
     int64_t speed = probe_number(p->root, -1, "sys/class/net/%s/speed", name);
     json_t *network = json_pack("{s:s}", "name", name);
     if (speed > 0)
@@ -208,9 +209,9 @@ static void network_add(void *ctx, const char *name)
     json_array_append_new(p->list, network);
 }
 
-/* ---- labels ------------------------------------------------------------------------------------------------------- */
+/* ---- labels ----------------------------------------------------------------------------------------------------- */
 
-/* As the rest of the world calls what the kernel calls otherwise. */
+/* Maps the kernel's architecture names to the common ones. */
 static const char *arch_name(const char *machine)
 {
     static const struct {
@@ -235,7 +236,7 @@ static void text_set(json_t *object, const char *key, const char *value)
         json_object_set_new(object, key, json_string(value));
 }
 
-/* KEY=value or KEY="value" of os-release. */
+/* Returns the value of KEY=value or KEY="value" in os-release. */
 static const char *release_value(const char *text, const char *key, char buf[static PROBE_TEXT_MAX])
 {
     size_t len = strlen(key);
@@ -257,7 +258,7 @@ static void labels_add(struct probe *p)
     char text[PROBE_TEXT_MAX];
     struct utsname name;
     json_t *labels = json_object();
-    probe_line(p->root, text, "proc/sys/kernel/arch"); /* since 6.1 */
+    probe_line(p->root, text, "proc/sys/kernel/arch"); /* since Linux 6.1 */
     if (!*text && p->real && uname(&name) == 0)
         (void)snprintf(text, sizeof text, "%s", name.machine);
     text_set(labels, "arch", arch_name(text));
@@ -271,7 +272,7 @@ static void labels_add(struct probe *p)
     json_object_set_new(p->doc, "labels", labels);
 }
 
-/* A board says what it is in its device tree, others what their processor is. */
+/* Boards have their model in the device tree; otherwise the CPU model is used. */
 static void model_add(struct probe *p)
 {
     CLEANUP(str) struct str info = {0};
@@ -284,7 +285,7 @@ static void model_add(struct probe *p)
     text_set(p->doc, "model", text);
 }
 
-/* What virtual machines like this one need (vm.h). */
+/* The qemu program for virtual machines on this architecture (vm.h). */
 #ifdef __x86_64__
 #define VM_HERE "qemu-system-x86_64"
 #endif
@@ -305,7 +306,7 @@ static void runtimes_add(struct probe *p)
     json_object_set_new(p->doc, "runtimes", runtimes);
 }
 
-/* ---- what the system keeps ---------------------------------------------------------------------------------------- */
+/* ---- reserved resources ----------------------------------------------------------------------------------------- */
 
 static int reserve_take(json_t *allocatable, const char *resource, const char *amount, bool strict,
                         struct berth_err *err)
@@ -347,9 +348,9 @@ static int reserve_apply(json_t *allocatable, const char *reserve, struct berth_
     return 0;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+/* ---- whole machine ---------------------------------------------------------------------------------------------- */
 
-/* The whole file system, less what only root may use. */
+/* Adds the size of the file system without the blocks reserved for root. */
 static void storage_add(json_t *allocatable, const char *disk)
 {
     struct statvfs fs;

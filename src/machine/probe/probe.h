@@ -1,7 +1,7 @@
-/* probe.h - what this machine has, and how much of it is in use.
+/* probe.h - probes the resources of this machine and their use.
  *
- * Reads /proc and /sys below a root, so that tests can show it other machines. What instances use is not counted here
- * (cgroup.h); which devices there are beyond those of the kernel is asked of plugins (plugin.h).
+ * Reads /proc and /sys below a root, so that tests can present other machines. Usage of instances is counted in
+ * cgroup.h; plugins (plugin.h) report devices that the kernel does not know.
  *
  * To add a label or a list: a row or a function in probe.c, a line in docs/agent.md.
  */
@@ -13,34 +13,36 @@
 #include "base/err.h"
 
 struct probe_config {
-    const char *root; /* "" or NULL for the real one; clocks and addresses are asked of the kernel for that one only */
-    const char *plugins;     /* folder of programs that tell of further devices (docs/agent.md); NULL: none */
-    const char *disk;        /* folder whose file system counts as `storage`; NULL: there is none */
-    int64_t bandwidth_bytes; /* a second, each way: `network`; 0: it is not offered */
-    const char *reserve; /* "cpu=100m,memory=256Mi": kept for the system; NULL: that, or less on a very small machine */
+    const char *root;        /* "" or NULL: the real root; clocks and addresses are queried only there */
+    const char *plugins;     /* plugin directory (docs/agent.md); NULL: none */
+    const char *disk;        /* directory whose file system counts as `storage`; NULL: none */
+    int64_t bandwidth_bytes; /* bytes per second in each direction: `network`; 0: not offered */
+    const char *reserve; /* reserved for the system; NULL: "cpu=100m,memory=256Mi", or less on a very small machine */
 };
 
-/* {"allocatable": {cpu, memory, storage, network, "hugepages-2Mi", ...}, "arch", "labels": {"arch", "os", "os-version", "kernel",
- * "hostname", ...}, "numa": [{"id", "cpus": "0-3", "memory"}], "disks": [{"name", "size", "rotational"}], "networks":
- * [{"name", "speed", "address"}], "runtimes": ["process", "oci"], "address", "model", "devices": {...}, "conditions":
- * [{"type": "PluginFailed", "text"}]}: keys that a node's document takes (allocatable, arch, labels, runtimes, address), plus
- * what is for people. Amounts are text with units; `speed` is in megabits a second. What is not known is left out. The
- * same machine gives the same bytes.
+/* Returns {"allocatable": {cpu, memory, storage, network, "hugepages-2Mi", ...}, "arch", "labels": {"arch", "os",
+ * "os-version", "kernel", "hostname", ...}, "numa": [{"id", "cpus": "0-3", "memory"}], "disks": [{"name", "size",
+ * "rotational"}], "networks": [{"name", "speed", "address"}], "runtimes": ["process", "oci"], "address", "model",
+ * "devices": {...}, "conditions": [{"type": "PluginFailed", "text"}]}: the keys of a node's document (allocatable,
+ * arch, labels, runtimes, address) and further information for users. Amounts are text with units; `speed` is in
+ * megabits per second. Unknown values are omitted. The same machine gives the same bytes.
  *
- * -EINVAL: the reserve makes no sense, or is more than there is. -ENOENT: /proc is not there. Plugins may take 5 s: for a
- * thread that may wait. */
+ * -EINVAL: the reserve is invalid or larger than the machine. -ENOENT: /proc is not mounted. Plugins may take 5 s, so
+ * it needs a thread that may wait.
+ */
 int probe_machine(const struct probe_config *config, json_t **ret, struct berth_err *err);
 
-/* Another number when there are more or fewer huge pages of any size: then it is time to probe again. Reads a file for each size. */
+/* Returns a value that changes with the number of huge pages of any size: then the machine should be probed again.
+ * Reads one file per size. */
 uint64_t probe_pools(const struct probe_config *config);
 
-/* Use of the whole machine between two looks, rounded so that noise does not show. */
-struct probe_use;                                                   /* remembers the last look */
+/* Usage of the whole machine between two calls, rounded to hide noise. */
+struct probe_use;                                                   /* state of the last call */
 struct probe_use *probe_use_new(const struct probe_config *config); /* texts are copied */
 void probe_use_free(struct probe_use *p);                           /* NULL is fine */
-/* {"usage": {cpu, memory, storage, "network-in", "network-out", "hugepages-2Mi", ...}, "conditions": [{"type":
- * "DiskPressure", "text"}]}; a new reference. What is a rate is there from the second look on. Amounts keep two digits
- * (cpu at least 50m steps) and stay until they differ by three quarters of a step; conditions end later than they begin.
- * Texts of conditions hold no numbers that change. Plugins are asked once a minute, which may take 5 s: for a thread that
- * may wait. */
+/* Returns {"usage": {cpu, memory, storage, "network-in", "network-out", "hugepages-2Mi", ...}, "conditions": [{"type":
+ * "DiskPressure", "text"}]}; a new reference. Rates need a second call. Amounts have two significant digits (cpu at
+ * least 50m steps) and stay unchanged until they differ by three quarters of a step; conditions have hysteresis. Texts
+ * of conditions contain no changing numbers. Plugins run once a minute and may take 5 s, so it needs a thread that may
+ * wait. */
 json_t *probe_use_look(struct probe_use *p, int64_t steady_ns);

@@ -1,4 +1,4 @@
-/* probe_file.c - reading what the kernel tells in small files, and the names of things in them. */
+/* probe_file.c - reads small kernel files and parses names in them. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static bool file_read(const char *path, struct str *ret)
     while (ret->len < FILE_MAX && (n = read(fd, buf, sizeof buf)) > 0)
         str_add_bytes(ret, buf, (size_t)n);
     (void)close(fd);
-    return n >= 0; /* the speed of a network that is down cannot be read */
+    return n >= 0; /* for example, the speed of an interface that is down cannot be read */
 }
 
 bool probe_file(const char *root, struct str *ret, const char *path, ...)
@@ -46,7 +46,7 @@ bool probe_file(const char *root, struct str *ret, const char *path, ...)
     return ok && file_read(buf, ret);
 }
 
-/* What is no text (a device tree ends its words with NUL) is cut there. */
+/* Reads the first line, up to a NUL, which terminates values of a device tree. */
 static const char *line_read(const char *path, char buf[static PROBE_TEXT_MAX])
 {
     CLEANUP(str) struct str s = {0};

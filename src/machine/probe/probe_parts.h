@@ -1,4 +1,4 @@
-/* probe_parts.h - small files of /proc and /sys below a root, for probe*.c. */
+/* probe_parts.h - helpers of probe*.c for small files of /proc and /sys below a root. */
 #pragma once
 
 #include <jansson.h>
@@ -10,29 +10,30 @@
 
 enum { PROBE_TEXT_MAX = 256 };
 
-/* The whole file ROOT/PATH (at most 1 MiB); false: not there. `path` is a format. */
+/* Reads the file ROOT/PATH (at most 1 MiB); false: not found. `path` is a format. */
 bool probe_file(const char *root, struct str *ret, const char *path, ...) __attribute__((format(printf, 3, 4)));
-/* Its first line without the end, cut to fit; "" where there is none. */
+/* Reads its first line without the newline, cut to fit; "" if there is none. */
 const char *probe_line(const char *root, char buf[static PROBE_TEXT_MAX], const char *path, ...)
     __attribute__((format(printf, 3, 4)));
-/* The number it holds; `otherwise` where it holds none. */
+/* Returns the number in the file; `otherwise` if there is none. */
 int64_t probe_number(const char *root, int64_t otherwise, const char *path, ...) __attribute__((format(printf, 3, 4)));
 bool probe_exists(const char *root, const char *path, ...) __attribute__((format(printf, 2, 3)));
 
-/* Calls for each entry of a folder in order of names; those that start with a dot are left out. */
+/* Calls `each` for the entries of a directory, sorted by name, except those that start with a dot. */
 void probe_each(const char *root, const char *path, void (*each)(void *ctx, const char *name), void *ctx);
 
-/* "MemTotal:   24684100 kB" in bytes; -1: no such line. */
+/* Returns a value such as "MemTotal:   24684100 kB" in bytes; -1: no such line. */
 int64_t probe_meminfo(const char *text, const char *key);
-/* Whether a disk is one: no file or memory that poses as one, and not empty. */
+/* Tells whether a block device is a real, non-empty disk, not backed by a file or memory. */
 bool probe_is_disk(const char *root, const char *name);
-/* Huge pages of a folder of /sys/kernel/mm/hugepages: their size; 0: it is none. */
+/* Returns the page size of a directory in /sys/kernel/mm/hugepages; 0: not a page size. */
 int64_t probe_page_bytes(const char *folder);
-/* "hugepages-2Mi". */
+/* Builds the resource name: "hugepages-2Mi". */
 const char *probe_pages_name(int64_t page_bytes, char buf[static PROBE_TEXT_MAX]);
 
-/* An amount as documents have it: "1900m", "15Gi". A new reference. */
+/* Formats an amount as in documents: "1900m", "15Gi". A new reference. */
 json_t *probe_amount(const char *resource, int64_t amount);
 
-/* Two digits, in steps of at least `step_min`; what was shown last (-1: nothing) stays while it is nearly right. */
+/* Rounds to two significant digits, in steps of at least `step_min`; keeps `shown`, the last value (-1: none), while it
+ * is nearly right. */
 int64_t probe_round(int64_t shown, int64_t raw, int64_t step_min);

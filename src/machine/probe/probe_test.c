@@ -1,4 +1,4 @@
-/* Machines made of files, and the one this runs on. */
+/* probe_test.c - machines imitated by files, and this machine. */
 #include "machine/probe/probe.h"
 
 #include <sched.h>
@@ -48,7 +48,7 @@ static void same(const json_t *got, const char *want)
         fail_msg("got %s", text);
 }
 
-/* ---- machines ----------------------------------------------------------------------------------------------------- */
+/* ---- machines --------------------------------------------------------------------------------------------------- */
 
 #define LAPTOP                                                                                                         \
     {"proc/meminfo", "MemTotal:       16384000 kB\nMemFree:        100 kB\nMemAvailable:    8192000 kB\n"},            \
@@ -75,7 +75,7 @@ static const struct file laptop[] = {
 #define VM ""
 #endif
 
-/* Two sockets, one of whose processors are offline, huge pages of two sizes; the agent is held to some processors. */
+/* Two sockets with some CPUs offline, huge pages of two sizes; the agent is restricted to some CPUs. */
 static const struct file server[] = {
     {"proc/meminfo",                                             "MemTotal:       67108864 kB\n"               },
     {"proc/self/status",                                         "Name:\tx\nCpus_allowed_list:\t0-1,4-5,8-11\n"},
@@ -109,7 +109,7 @@ static const struct file server[] = {
     {NULL,                                                       NULL                                          },
 };
 
-/* A board with little memory, a device tree, and no file system for anything. */
+/* A board with little memory, a device tree, and no file system for storage. */
 static const struct file board[] = {
     {"proc/meminfo",                  "MemTotal:         200000 kB\n"},
     {"proc/sys/kernel/arch",          "aarch64\n"                    },
@@ -119,7 +119,7 @@ static const struct file board[] = {
     {NULL,                            NULL                           },
 };
 
-/* A container with bounds of its own. */
+/* A container with limits of its own. */
 static const struct file contained[] = {
     LAPTOP,
     {"sys/fs/cgroup/cpu.max",    "150000 100000\n"},
@@ -229,7 +229,7 @@ static void without_proc_there_is_no_machine(void **state)
     assert_non_null(strstr(err.text, "mount /proc"));
 }
 
-/* What it says of this machine is what a node's document takes, and what the machine's other tongues say. */
+/* The probe of this machine is a valid node document and agrees with system calls. */
 static void this_machine(void **state)
 {
     (void)state;
@@ -277,36 +277,38 @@ static void plugins_add_to_it(void **state)
     CLEANUP(json) json_t *look = probe_use_look(use, 5 * SECOND);
     assert_string_equal(json_string_value(json_object_get(json_object_get(look, "usage"), "v.example/x")), "3");
     same(json_object_get(look, "conditions"), "[{\"type\": \"PluginFailed\", \"text\": \"q: ended with status 1\"}]");
-    /* they are not asked again at once */
+    /* plugins are not run again at once */
     folder_put(&f, "plugins/p", "#!/bin/sh\necho '{}'\n");
     CLEANUP(json) json_t *soon = probe_use_look(use, 15 * SECOND), *later = probe_use_look(use, 66 * SECOND);
     assert_non_null(json_object_get(json_object_get(soon, "usage"), "v.example/x"));
     assert_null(json_object_get(json_object_get(later, "usage"), "v.example/x"));
 }
 
-/* ---- use ---------------------------------------------------------------------------------------------------------- */
+/* ---- usage ------------------------------------------------------------------------------------------------------ */
 
 static void amounts_are_rounded(void **state)
 {
     (void)state;
     static const struct {
         int64_t shown, raw, step, want;
-    } rows[] = {
-        {-1,      0,         50,      0        },
-        {-1,      24,        50,      0        },
-        {-1,      25,        50,      50       },
-        {-1,      1234,      50,      1200     },
-        {-1,      12345,     50,      12000    },
-        {-1,      680,       50,      700      },
-        {700,     736,       50,      700      }, /* nearer to 750, but not by enough */
-        {700,     737,       50,      750      },
-        {700,     664,       50,      700      },
-        {700,     660,       50,      650      },
-        {-1,      123456789, 1000000, 120000000},
-        {0,       400,       1000,    0        },
-        {0,       900,       1000,    1000     },
-        {1000000, 0,         1000000, 0        },
-        {5000,    9,         1,       9        },
+    } rows
+        [] =
+            {
+                {-1,      0,         50,      0        },
+                {-1,      24,        50,      0        },
+                {-1,      25,        50,      50       },
+                {-1,      1234,      50,      1200     },
+                {-1,      12345,     50,      12000    },
+                {-1,      680,       50,      700      },
+                {700,     736,       50,      700      }, /* nearer to 750, but within three quarters of a step */
+                {700,     737,       50,      750      },
+                {700,     664,       50,      700      },
+                {700,     660,       50,      650      },
+                {-1,      123456789, 1000000, 120000000},
+                {0,       400,       1000,    0        },
+                {0,       900,       1000,    1000     },
+                {1000000, 0,         1000000, 0        },
+                {5000,    9,         1,       9        },
     };
     for (size_t i = 0; i < ROWS(rows); i++)
         if (probe_round(rows[i].shown, rows[i].raw, rows[i].step) != rows[i].want)
@@ -336,7 +338,7 @@ static void rates_come_with_the_second_look(void **state)
     CLEANUP(use) struct probe_use *use = probe_use_new(&(struct probe_config){.root = f.path});
     CLEANUP(json) json_t *first = probe_use_look(use, 10 * SECOND);
     same(first, "{\"usage\": {\"memory\": \"3.1G\", \"hugepages-2Mi\": \"6Mi\"}, \"conditions\": []}");
-    /* a quarter of two processors; 2 MB in 10 s, and noise that does not show */
+    /* a quarter of two CPUs; 2 MB in 10 s; noise is hidden */
     folder_put(&f, "proc/stat", "cpu  200 0 250 1550 0 0 0 0 0 0\ncpu0 1\ncpu1 1\nintr 5\n");
     folder_put(&f, "sys/class/net/eth0/statistics/rx_bytes", "2001000\n");
     folder_put(&f, "sys/class/net/eth0/statistics/tx_bytes", "300\n");
@@ -344,7 +346,7 @@ static void rates_come_with_the_second_look(void **state)
     CLEANUP(json) json_t *second = probe_use_look(use, 20 * SECOND);
     same(second, "{\"usage\": {\"cpu\": \"500m\", \"memory\": \"3.1G\", \"hugepages-2Mi\": \"6Mi\", \"network-in\": "
                  "\"200000\", \"network-out\": \"0\"}, \"conditions\": []}");
-    /* the same again, with a counter that began anew */
+    /* the same rates, with a counter that was reset */
     folder_put(&f, "sys/class/net/eth0/statistics/rx_bytes", "5\n");
     CLEANUP(json) json_t *third = probe_use_look(use, 30 * SECOND);
     assert_string_equal(json_string_value(json_object_get(json_object_get(third, "usage"), "network-in")), "0");
@@ -363,7 +365,7 @@ static bool has_condition(const json_t *look, const char *type)
     return false;
 }
 
-/* Each begins below one bound and ends above another. */
+/* Each condition begins at one threshold and ends at another. */
 static void pressures_begin_and_end(void **state)
 {
     (void)state;

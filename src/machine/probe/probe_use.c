@@ -1,4 +1,4 @@
-/* probe_use.c - what of the machine is in use, and what is wrong with it. */
+/* probe_use.c - usage and conditions of the machine. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -16,7 +16,7 @@ enum { CPU_STEP_MILLI = 50, SIZE_STEP = 1000000, RATE_STEP = 1000 };
 
 enum pressure { PRESSURE_DISK, PRESSURE_MEMORY, PRESSURE_PIDS, PRESSURES };
 
-/* Begins where less than `begin` of a hundred is free, ends where more than `end` is. */
+/* A condition begins below `begin` percent free and ends above `end` percent free. */
 static const struct {
     const char *type, *text;
     int begin, end;
@@ -35,12 +35,12 @@ struct probe_use {
     char *root, *plugins, *disk;
     VEC(struct shown) shown;
     bool pressed[PRESSURES];
-    bool looked; /* the rest is from a look */
+    bool looked; /* the fields below are from an earlier call */
     int64_t at_ns, plugins_ns;
     uint64_t busy, ticks;
     uint64_t received, sent;
-    json_t *said, *troubles; /* of the plugins */
-    /* of the look at hand */
+    json_t *said, *troubles; /* last output and conditions of the plugins */
+    /* state of the current call */
     json_t *usage;
     bool devices_only;
     uint64_t sum_received, sum_sent;
@@ -89,10 +89,10 @@ static void judge(struct probe_use *p, enum pressure what, int64_t free, int64_t
     p->pressed[what] = total > 0 && free < total / 100 * limit;
 }
 
-/* ---- each of them ------------------------------------------------------------------------------------------------- */
+/* ---- resources -------------------------------------------------------------------------------------------------- */
 
-/* "cpu  user nice system idle iowait irq softirq steal ...": what waits or belongs to another machine is not use. Ticks of
- * all processors together, so no clock is needed. */
+/* Reads "cpu  user nice system idle iowait irq softirq steal ..."; idle, iowait and steal are not use. Compares ticks
+ * of all CPUs, so no clock is needed. */
 static void cpu_look(struct probe_use *p)
 {
     CLEANUP(str) struct str stat = {0};
@@ -121,7 +121,7 @@ static void memory_look(struct probe_use *p)
         return;
     int64_t total = probe_meminfo(str_text(&meminfo), "MemTotal");
     int64_t available = probe_meminfo(str_text(&meminfo), "MemAvailable");
-    int64_t pools = probe_meminfo(str_text(&meminfo), "Hugetlb"); /* counted on their own */
+    int64_t pools = probe_meminfo(str_text(&meminfo), "Hugetlb"); /* counted separately */
     total -= pools > 0 ? pools : 0;
     if (total <= 0 || available < 0)
         return;
@@ -136,7 +136,7 @@ static void pool_look(void *ctx, const char *name)
     int64_t page = probe_page_bytes(name);
     int64_t pages = page ? probe_number(p->root, 0, "sys/kernel/mm/hugepages/%s/nr_hugepages", name) : 0;
     int64_t unused = page ? probe_number(p->root, 0, "sys/kernel/mm/hugepages/%s/free_hugepages", name) : 0;
-    if (pages > 0 && pages <= INT64_MAX / page) /* exact: it changes only when somebody maps them */
+    if (pages > 0 && pages <= INT64_MAX / page) /* exact, because it changes only when pages are mapped */
         json_object_set_new(p->usage, probe_pages_name(page, resource),
                             probe_amount(resource, (pages - unused) * page));
 }
@@ -167,7 +167,8 @@ static int64_t rate(uint64_t now, uint64_t then, int64_t passed_ns)
     return now > then ? (int64_t)((double)(now - then) * (double)SECOND_NS / (double)passed_ns) : 0;
 }
 
-/* Of what leaves the machine: cards. One without any (a namespace of its own) has only what is made up, so these. */
+/* Counts physical network devices; a machine without any (in its own network namespace) has only virtual ones, which
+ * are counted instead. */
 static void networks_look(struct probe_use *p, int64_t passed_ns)
 {
     for (int round = 0; round < 2 && p->sum_received + p->sum_sent == 0; round++) {
@@ -183,7 +184,7 @@ static void networks_look(struct probe_use *p, int64_t passed_ns)
     p->sum_received = p->sum_sent = 0;
 }
 
-/* "0.92 1.86 0.91 2/93 19850": 93 tasks, each with a number of its own. */
+/* Reads "0.92 1.86 0.91 2/93 19850": 93 threads, each with its own number. */
 static void pids_look(struct probe_use *p)
 {
     char line[PROBE_TEXT_MAX];
@@ -216,7 +217,7 @@ static bool clock_is_off(const struct probe_use *p)
     return rc == TIME_ERROR || t.status & STA_UNSYNC;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+/* ---- whole machine ---------------------------------------------------------------------------------------------- */
 
 static void condition_add(json_t *conditions, const char *type, const char *text)
 {

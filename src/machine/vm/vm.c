@@ -1,4 +1,4 @@
-/* vm.c - what qemu is started with. */
+/* vm.c - builds qemu's command line and the bundle of a virtual machine. */
 #include "machine/vm/vm.h"
 
 #include <errno.h>
@@ -18,12 +18,12 @@
 #include "wire/text/quantity.h"
 
 #define MIB (INT64_C(1) << 20)
-#define OWN_BYTES (96 * MIB) /* qemu, its translations and its devices; and a part of the guest's memory for tables */
+#define OWN_BYTES (96 * MIB) /* memory of qemu itself, plus a part of the total for tables */
 #define OWN_PART 64
 #define GUEST_BYTES_MIN (32 * MIB)
 enum { PROCESSORS_MAX = 64, FILES = 4 };
 
-/* Where qemu finds things. Without a root of its own, by the paths that they have here. */
+/* Directory of qemu's files in its mount namespace. An agent that is not root uses the paths of the node instead. */
 #define SEEN_AT "/run/berth/"
 
 struct machine {
@@ -72,7 +72,7 @@ static void arg(struct machine *m, const char *option, const char *value)
         vec_push(&m->argv, value);
 }
 
-/* ---- files of the node ------------------------------------------------------------------------------------------------ */
+/* ---- files of the node ------------------------------------------------------------------------------------------ */
 
 static bool may_read(const struct stat *st, const struct user *u)
 {
@@ -84,7 +84,7 @@ static bool may_read(const struct stat *st, const struct user *u)
     return st->st_mode & 0004;
 }
 
-/* Lets qemu see a file of the node's as NAME, read-only. `*ret`: the path it has there. */
+/* Mounts a file of the node as NAME for qemu, read-only. `*ret`: its path there. */
 static int file_show(struct machine *m, const char *path, const char *name, const char *what, const char **ret,
                      int *ret_fd)
 {
@@ -107,7 +107,7 @@ static int file_show(struct machine *m, const char *path, const char *name, cons
     return 0;
 }
 
-/* ---- its disk --------------------------------------------------------------------------------------------------------- */
+/* ---- disk ------------------------------------------------------------------------------------------------------- */
 
 static int disk_make(struct machine *m, int image, const char *seen, bool *ret_raw)
 {
@@ -128,7 +128,8 @@ static int disk_make(struct machine *m, int image, const char *seen, bool *ret_r
     return rc < 0 ? err_set(m->err, -rc, "cannot make the disk: %s", strerror(-rc)) : 0;
 }
 
-/* Every layer is told by its format and its file, so that nothing is looked for in what a guest has written. */
+/* The format and file of every layer are given explicitly, so that qemu does not probe data that a guest has
+ * written. */
 static int disk_add(struct machine *m, const char *seen, bool raw)
 {
     json_t *image = json_pack("{s:s, s:b, s:{s:s, s:s, s:b}}", "driver", raw ? "raw" : "qcow2", "read-only", 1, "file",
@@ -182,7 +183,7 @@ static int disk(struct machine *m)
     return rc == 0 ? disk_add(m, seen, raw) : rc;
 }
 
-/* ---- the rest of it --------------------------------------------------------------------------------------------------- */
+/* ---- other devices ---------------------------------------------------------------------------------------------- */
 
 static int kernel(struct machine *m)
 {
@@ -199,7 +200,7 @@ static int kernel(struct machine *m)
     return rc;
 }
 
-/* The group of the device is one of the user's from here on, where it takes that. */
+/* Tells whether the user can open /dev/kvm, adding the device's group to the user's groups if that is needed. */
 static bool kvm_usable(struct user *u)
 {
     struct stat st;
@@ -332,7 +333,7 @@ int vm_make(struct place *p, uint64_t id, const json_t *config, const struct vm_
     struct machine m = {.place = p, .id = id, .config = config, .options = options, .arena = arena, .err = err};
     if (!vm_program())
         return err_set(err, ENOTSUP, "this node has no qemu for machines like it, so no virtual machines");
-    int rc = bundle_end(p, id, err); /* what a crash has left */
+    int rc = bundle_end(p, id, err); /* left by a crash */
     if (rc < 0)
         return rc;
     m.vm = json_object_get(config, "vm");

@@ -1,13 +1,14 @@
-/* vm.h - virtual machines: qemu as the program of an instance, its disk, and how it is asked to power down.
+/* vm.h - virtual machines: qemu as the program of an instance, its disk, and power-down.
  *
- *   STATE/instances/ID/bundle/      of the instance's user; with a real root seen by qemu at /run/berth/vm, where it runs
- *       image                       the digest of the image, where it was fetched (machine/image/image.h keeps that meanwhile)
- *       disk.qcow2                  what the guest has written, over its image, which nobody writes
- *       environment                 NAME=VALUE, each with a NUL behind it: the guest finds it as opt/berth/environment
- *       qmp                         the socket by which qemu is told to power down
+ *     STATE/instances/ID/bundle/      owned by the instance's user; qemu's working directory, which a root agent mounts
+ *                                     at /run/berth/vm
+ *         image                       digest of a fetched image (machine/image/image.h keeps the image meanwhile)
+ *         disk.qcow2                  the guest's writes, on top of the image, which is never written
+ *         environment                 NAME=VALUE, each NUL-terminated; in the guest as fw_cfg opt/berth/environment
+ *         qmp                         control socket of qemu, for power-down
  *
- * qemu is an ordinary process of its instance: its shim, user, cgroup, log and end are those of any other (launch.h). It is
- * never asked to guess what a file is, runs in its own seccomp filter, and finds nothing but what it is told.
+ * qemu is an ordinary process of its instance, with shim, user, cgroup, log and end like any other (launch.h). It never
+ * probes file formats, runs in its own seccomp filter, and uses no default devices or configuration.
  */
 #pragma once
 
@@ -22,34 +23,35 @@ enum { VM_PORTS_MAX = 16 };
 
 struct vm_port {
     bool udp;
-    uint16_t port, guest; /* of the node, and of the guest that it leads to */
+    uint16_t port, guest; /* port of the node, and port of the guest to which it is forwarded */
 };
 
 struct vm_options {
-    struct user *user;      /* gets the group of /dev/kvm where that is what it takes */
-    const char *const *env; /* for the guest; ends with NULL */
+    struct user *user;      /* gets the group of /dev/kvm if needed */
+    const char *const *env; /* for the guest; NULL-terminated */
     const struct vm_port *ports;
     size_t ports_len;
 };
 
-/* qemu for machines like this one: its path, a constant; NULL: there is none. */
+/* Returns the constant path of qemu for this architecture; NULL: not installed. */
 const char *vm_program(void);
 
-/* Its flavor is its limit: processors and memory that it asks for are all it has, qemu included. For cgroup_limits that were
- * read from the same object. */
+/* Makes the requests the limits: CPU and memory of its flavor are all that it has, including qemu itself. For limits
+ * that cgroup_limits_read has read from the same object. */
 void vm_limits(struct cgroup_limits *limits, const json_t *config);
 
-/* Makes the bundle, and fills in what qemu is started with: argv, env, cwd and mounts, all of them the arena's. Its image
- * was brought here (image_ensure). On failure nothing is left. */
+/* Creates the bundle and fills in argv, env, cwd and mounts for qemu, allocated from the arena. image_ensure must have
+ * been called. On failure nothing is left. */
 int vm_make(struct place *p, uint64_t id, const json_t *config, const struct vm_options *options, struct arena *arena,
             struct launch *ret, struct berth_err *err);
 
-/* Presses the power button. May take two seconds: for a thread that may wait. -errno: it was not heard. */
+/* Sends an ACPI power-down by qemu. May take two seconds, so it needs a thread that may wait. -errno: qemu did not
+ * accept it. */
 int vm_power_down(const struct place *p, uint64_t id);
 
-/* vm_disk.c: writes a new qcow2 file of at least `bytes` whose content is that of its image until it is written. `raw`: the
- * image's format; else qcow2. */
+/* vm_disk.c: writes a new qcow2 file of at least `bytes`, whose content is initially that of its image. `raw`: the
+ * image is raw; else qcow2. */
 int vm_disk_write(int fd, uint64_t bytes, const char *image, bool raw);
-/* How large the disk in an image is, and of which format. -EINVAL: a qcow2 that is encrypted, needs
- * another file, or makes no sense. -EFBIG. */
+/* Reads the disk size and format of an image. -EINVAL: a qcow2 file that is encrypted, needs another file, or is
+ * invalid. -EFBIG: too large. */
 int vm_disk_look(int fd, uint64_t *ret_bytes, bool *ret_raw);

@@ -1,8 +1,8 @@
-/* vm_disk.c - a disk of a virtual machine's own over an image that many share, in the format of qcow2, version 3.
+/* vm_disk.c - writes a virtual machine's disk in the format qcow2, version 3, on top of a shared image.
  *
- * Written here rather than by qemu-img: that would read the image, which is somebody's, with the rights of the agent. All
- * that is read of it are the first words of its header. Clusters have 64 KiB: the header, the table of reference counts, its
- * one block, and the table of tables, all of them empty but for these four.
+ * Not by qemu-img, which would parse the untrusted image with the agent's privileges; only the first fields of its
+ * header are read here. Clusters have 64 KiB. The file has four of them: the header, the refcount table, one refcount
+ * block, and the L1 table, which is empty.
  */
 #include "machine/vm/vm.h"
 
@@ -16,8 +16,8 @@
 
 #define CLUSTER_BITS 16
 #define CLUSTER (UINT64_C(1) << CLUSTER_BITS)
-#define L2_BYTES (CLUSTER / 8 * CLUSTER) /* of the disk behind one entry of the first table */
-#define DATA_FILE UINT64_C(4)            /* its content is in another file */
+#define L2_BYTES (CLUSTER / 8 * CLUSTER) /* disk bytes behind one entry of the L1 table */
+#define DATA_FILE UINT64_C(4)            /* incompatible feature: data in an external file */
 #define MAGIC UINT32_C(0x514649fb)
 #define FORMAT_EXTENSION UINT32_C(0xe2792aca)
 #define DISK_BYTES_MAX (CLUSTER / 8 * L2_BYTES)
@@ -62,7 +62,7 @@ static int put(int fd, uint64_t at, const void *bytes, size_t len)
     return n < 0 ? -errno : (size_t)n == len ? 0 : -EIO;
 }
 
-/* The header, the extension that says what the image is, the end of extensions, the image's name. */
+/* Writes the header, the extension with the image's format, the end of the extensions, and the image's name. */
 static int header_put(int fd, uint64_t bytes, const char *image, bool raw)
 {
     const char *format = raw ? "raw" : "qcow2";

@@ -1,4 +1,4 @@
-/* vm_disk_test.c - disks over images: what qemu's own tool says of them, and which images are taken. */
+/* vm_disk_test.c - disks on top of images: checked by qemu-img; accepted and rejected images. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static int file_new(const struct folder *f, const char *name, const void *bytes,
     return fd;
 }
 
-/* What qemu-img says of a file of the folder; false: it is not installed. */
+/* Returns the output of qemu-img for a file in the directory; false: it is not installed. */
 static bool asked(const struct folder *f, const char *verb, const char *option, struct str *ret)
 {
     char program[PATH_MAX];
@@ -58,7 +58,7 @@ static void a_disk_is_as_its_format_says(void **state)
         bool raw = true;
         char want[64];
         assert_int_equal(vm_disk_write(fd, rows[i].bytes, folder_at(&f, "base"), rows[i].raw), 0);
-        assert_int_equal(vm_disk_look(fd, &bytes, &raw), -EINVAL); /* it needs another file: no image for others */
+        assert_int_equal(vm_disk_look(fd, &bytes, &raw), -EINVAL); /* an image that needs another file is rejected */
         if (!asked(&f, "info", "--output=json", &info)) {
             print_message("skip: there is no qemu-img\n");
             skip();
@@ -84,7 +84,7 @@ static void images_are_told_apart(void **state)
     enum { HEADER = 104 };
     static const struct {
         const char *label;
-        unsigned char bytes[HEADER]; /* of a qcow2 of 1 MiB, but for what the row is about */
+        unsigned char bytes[HEADER]; /* header of a qcow2 file of 1 MiB with the change of this row */
         size_t len;
         int rc;
         bool raw;

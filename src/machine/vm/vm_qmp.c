@@ -1,4 +1,4 @@
-/* vm_qmp.c - the few words of QEMU's machine protocol that are needed to press a power button. */
+/* vm_qmp.c - QMP client (QEMU Machine Protocol) that sends a power-down. */
 #include "machine/vm/vm.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { ANSWER_MS = 2000, LINE_MAX_BYTES = 16 << 10 };
 
-/* The folder is the instance's: what has the socket's name may be a link by now, or anything. */
+/* Opens the socket safely: the instance owns the directory, so the name may have become a link or another file. */
 static int qmp_connect(const struct place *p, uint64_t id)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -42,7 +42,7 @@ static int64_t clock_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Reads lines, as long as there is time, until one has this word in it. */
+/* Reads lines until one contains this word, or until the deadline. */
 static int line_await(int fd, const char *word, int64_t until_ms)
 {
     char line[LINE_MAX_BYTES];
