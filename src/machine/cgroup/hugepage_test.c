@@ -1,4 +1,4 @@
-/* hugepage_test.c - requests for huge pages, and setting pools, in a directory that imitates /sys. tests/limits_test.py
+/* hugepage_test.c - requests for huge pages, and setting pools, in a directory that imitates /sys. tests/agent/limits_test.py
  * tests the real kernel.
  */
 #include "machine/cgroup/hugepage.h"
