@@ -185,7 +185,7 @@ static void find_kinds(struct making *k)
     k->m->kind = kind;
 }
 
-/* Scales the requests until all of them together ask for as many GPUs as there are, and computes the scarcity of each
+/* Scales the requests until all of them together need as many GPUs as there are, and computes the scarcity of each
  * kind. */
 static void find_scarcity(struct making *k)
 {
