@@ -4,7 +4,7 @@
  * replay. Filters work on columns, a range of blocks at a time; `berth why` runs each filter alone and counts.
  *
  *     STATIC  depends on the constraints of the class and the nodes: computed once per set of constraints and plan;
- *     TURN    depends on what instances hold: computed once per placement attempt, and again after each of its placements;
+ *     TURN    depends on what instances hold: computed once per placement attempt, and after each of its placements;
  *     BLOCK   changes with every placement of the plan: computed whenever a block is opened.
  *
  * To add one: filter/<name>.c, filter/<name>_test.c and a row in filter/table.c.
