@@ -53,10 +53,10 @@ static void candidate_add(struct advising *a, uint32_t class, uint64_t score, st
         a->at[a->len++] = (struct candidate){what, class, score};
 }
 
-/* ---- less of a resource ----------------------------------------------------------------------------------------- */
+/* ---- smaller requests ------------------------------------------------------------------------------------------- */
 
-/* Returns the nodes on which a pod would fit with less of what the verdict is about; without a verdict, the nodes on
- * which a pod fits now. */
+/* Returns the nodes on which a pod would fit with a smaller request of the verdict's resource; without a verdict, the
+ * nodes on which a pod fits now. */
 static uint64_t near_bits(const struct inquest *q, const struct verdict *v, uint32_t block)
 {
     uint64_t fits = layout_block_bits(q->p->c.l, block) & ~q->any[block];

@@ -1,7 +1,7 @@
 /* explain.h - the verdict of each single filter on a demand after the plan was made; shared by explain.c (reasons) and
  * advice.c (changes that would help).
  *
- * All data of an inquest lives in the scratch arena of the plan until inquest_end.
+ * All data of a struct inquest lives in the scratch arena of the plan until inquest_end.
  */
 #pragma once
 
