@@ -1,4 +1,4 @@
-/* formula.c - one Lua state for each formula: what it may see, how it is compiled, how it is run. */
+/* formula.c - one Lua state per formula: its sandbox, compilation and execution. */
 #include "formula/formula.h"
 
 #include <errno.h>
@@ -16,15 +16,15 @@
 
 enum { ARGUMENTS_MAX = 100, WORDS = 3 };
 
-/* Words that may be written without attr. */
+/* Words that need no `attr` in front. */
 static const char *const words[WORDS] = {"type", "class", "network"};
 
-/* What a name of the formula stands for. */
+/* What a name in the formula refers to. */
 enum argument_kind { ARG_FACTOR, ARG_RAW, ARG_WORD, ARG_ATTR, ARG_FUNCTION };
 
 struct argument {
     enum argument_kind kind;
-    size_t at; /* of the factors, raw columns, words, functions */
+    size_t at; /* index of the factor, raw column, word or function */
 };
 
 static const char *const raws[] = {"waited", "runtime", "pods", "processors", "created"};
@@ -33,19 +33,19 @@ enum { RAWS = sizeof raws / sizeof *raws };
 struct formula {
     lua_State *l;
     char *name;
-    locale_t plain; /* texts compare by their bytes, whatever the program's locale is */
-    size_t bytes;   /* that Lua holds */
+    locale_t plain; /* strings compare by their bytes, whatever the program's locale is */
+    size_t bytes;   /* allocated by Lua */
     struct argument arguments[ARGUMENTS_MAX];
     size_t arguments_len;
-    int function, fixed; /* in the registry: it, and the arguments that are the same for every row */
-    /* Of the batch that is run. */
+    int function, fixed; /* in the registry: the function, and the arguments that are equal for every row */
+    /* Of the current batch. */
     const struct berth_factors *in;
     size_t row;
     int64_t *keys;
     const char *const *columns[WORDS]; /* NULL: no row has such a word */
 };
 
-/* ---- the sandbox ----------------------------------------------------------------------------------------------------- */
+/* ---- the sandbox ------------------------------------------------------------------------------------------------ */
 
 static void *allocate(void *ctx, void *old, size_t old_size, size_t size)
 {
@@ -57,7 +57,7 @@ static void *allocate(void *ctx, void *old, size_t old_size, size_t size)
         return NULL;
     }
     if (size > had && f->bytes + (size - had) > FORMULA_MEMORY_MAX)
-        return NULL; /* Lua says so */
+        return NULL; /* Lua reports it */
     void *p = mem_resize(old, size, 1);
     f->bytes = f->bytes - had + size;
     return p;
@@ -88,7 +88,7 @@ static int no_keeping(lua_State *l)
                       lua_type(l, 2) == LUA_TSTRING ? lua_tostring(l, 2) : "x");
 }
 
-/* attr["x"], attr.x: "" where the row has none. */
+/* attr["x"] or attr.x; "" if the row has no such word. */
 static int attribute(lua_State *l)
 {
     struct formula *f = formula_of(l);
@@ -102,7 +102,7 @@ static int attribute(lua_State *l)
     return 1;
 }
 
-/* An object without content of its own: what is read is looked up, what is written refused. */
+/* Pushes an object without content: reads call `read`, writes are rejected. */
 static void push_proxy(lua_State *l, lua_CFunction read)
 {
     (void)lua_newuserdatauv(l, 0, 0);
@@ -114,7 +114,7 @@ static void push_proxy(lua_State *l, lua_CFunction read)
     lua_setmetatable(l, -2);
 }
 
-/* math.log as well as log. */
+/* Allows math.log as well as log. */
 static int math_member(lua_State *l)
 {
     for (size_t i = 0; lua_type(l, 2) == LUA_TSTRING && sums_name(i); i++)
@@ -125,9 +125,10 @@ static int math_member(lua_State *l)
     return unknown_name(l);
 }
 
-/* ---- compiling ------------------------------------------------------------------------------------------------------- */
+/* ---- compiling -------------------------------------------------------------------------------------------------- */
 
-/* Names become locals, given by position with each call; only those that stand in the text. */
+/* Declares a name as a local variable, whose value is passed by position with each call; only if the text contains the
+ * name. */
 static void argument_add(struct formula *f, struct str *head, const char *text, const char *name,
                          struct argument argument)
 {
@@ -169,7 +170,7 @@ static const char *read_part(lua_State *l, void *ctx, size_t *ret_len)
     return *ret_len ? part : read_part(l, ctx, ret_len);
 }
 
-/* Lua says "line:2: ..." of a chunk that is called so. */
+/* Sets the error. The chunk is named "line", so that Lua's messages begin with "line:2: ...". */
 static int say(const struct formula *f, const char *message, struct berth_err *err)
 {
     const char *rest = message;
@@ -184,7 +185,7 @@ static int say(const struct formula *f, const char *message, struct berth_err *e
     return err_set(err, EINVAL, "%s: %s", f->name, message);
 }
 
-/* Leaves the function, or the message, on the stack. */
+/* Leaves the function, or the error message, on the stack. */
 static int compile(struct formula *f, const char *head, const char *before, const char *text)
 {
     struct source s = {
@@ -193,7 +194,7 @@ static int compile(struct formula *f, const char *head, const char *before, cons
     return lua_load(f->l, read_part, &s, "=line", "t");
 }
 
-/* An expression, or else the body of a function. */
+/* Compiles the text as an expression, or else as the body of a function. */
 static int load_text(struct formula *f, const char *head, const char *text, struct berth_err *err)
 {
     if (compile(f, head, "return ", text) == LUA_OK)
@@ -206,12 +207,12 @@ static int load_text(struct formula *f, const char *head, const char *text, stru
     return say(f, message ? message : "it cannot be read", err);
 }
 
-/* What the function sees beside its arguments: nothing. Then all that does not change from row to row. */
+/* Empties the function's environment, and stores all arguments that are equal for every row. */
 static int prepare(lua_State *l)
 {
     struct formula *f = formula_of(l);
     push_proxy(l, unknown_name);
-    (void)lua_setupvalue(l, 1, 1); /* of a chunk that is _ENV */
+    (void)lua_setupvalue(l, 1, 1); /* the first upvalue of a chunk is _ENV */
     lua_settop(l, 1);
     f->function = luaL_ref(l, LUA_REGISTRYINDEX);
     lua_createtable(l, ARGUMENTS_MAX, 0);
@@ -231,7 +232,7 @@ static int prepare(lua_State *l)
     return 0;
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------------------------------------------- */
 
 static int64_t key_of(double x)
 {
@@ -255,7 +256,7 @@ static void push_argument(struct formula *f, const struct argument *a, int fixed
     }
 }
 
-/* Puts what is the same in every row on the stack, from 1 on, and then goes through the rows. */
+/* Puts the arguments that are equal for every row on the stack, from 1 on, and then computes all rows. */
 static int run_rows(lua_State *l)
 {
     struct formula *f = formula_of(l);
@@ -325,11 +326,11 @@ int formula_run(void *formula, const struct berth_factors *in, int64_t *keys, st
     return rc;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------ */
+/* ---- construction ----------------------------------------------------------------------------------------------- */
 
 enum { TRIES = 4 };
 
-/* Everything at its least, at its most, and between. */
+/* Runs the formula with all inputs at their minimum, at their maximum, and in between. */
 static int try_out(struct formula *f, struct berth_err *err)
 {
     static const int32_t values[TRIES] = {0, 1000000, 500000, 123456};

@@ -1,4 +1,4 @@
-/* formula_fuzz.c - any text: refused with a reason, or a function of its row. */
+/* formula_fuzz.c - any text is either rejected with a reason, or is a function of its row. */
 #include "formula/formula.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 
 enum { LEN = 3, FACTORS = 64 };
 
-/* The same rows from the other end. */
+/* Sets the rows: way 0 in order, way 1 reversed. */
 static void turn(struct berth_factors *in, int32_t values[2][LEN], double numbers[2][LEN], const char *texts[2][LEN],
                  const int32_t **columns, const char *const **words, int way)
 {

@@ -1,4 +1,4 @@
-/* formula_test.c - what formulas give, what they may not do, and what is said of those that fail. */
+/* formula_test.c - results of formulas, forbidden constructs, and error messages. */
 #include "formula/formula.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 enum { LEN = 3 };
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 
-/* Three rows: every factor is 0.25 times one more than its number, modulo 1, of the first; 0 of the second; 1 of the third. */
+/* Three rows. Factor i is 0.25 * (i + 1) modulo 1 in the first row, 0 in the second, 1 in the third. */
 struct batch {
     const char *names[32];
     int32_t values[32][LEN];
@@ -100,7 +100,7 @@ static void bad_formulas_are_refused(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *want; /* a part of what is said */
+        const char *text, *want; /* part of the error message */
     } rows[] = {
         {"",                                                       "the formula is empty"                              },
         {"age +",                                                  "line 1: unexpected symbol near <eof>"              },
@@ -148,7 +148,7 @@ static void bad_formulas_are_refused(void **state)
         struct berth_err err = {0};
         if (formula_new(rows[i].text, "policy", &f, &err) != -EINVAL)
             fail_msg("%s: not refused", rows[i].text);
-        assert_ptr_equal(f, &f); /* untouched */
+        assert_ptr_equal(f, &f); /* unchanged */
         if (!strstr(err.text, rows[i].want) || strncmp(err.text, "policy: ", 8) != 0)
             fail_msg("%s: \"%s\", not \"%s\"", rows[i].text, err.text, rows[i].want);
     }
@@ -162,7 +162,7 @@ static void bad_formulas_are_refused(void **state)
         str_add_char(&longer, ' ');
     assert_int_equal(formula_new(longer.at, "policy", &f, &err), -EINVAL);
     assert_non_null(strstr(err.text, "longer than 8192 bytes"));
-    str_add(&wide, "local function f() local a0"); /* many names for each call */
+    str_add(&wide, "local function f() local a0"); /* many variables in each call */
     for (int i = 1; i < 180; i++)
         str_addf(&wide, ",a%d", i);
     str_add(&wide, " return 1 + f() end return f()");
@@ -171,7 +171,7 @@ static void bad_formulas_are_refused(void **state)
                                   "processors 0)");
 }
 
-/* A text, a comment or a long bracket may hold what the rest may not. */
+/* A string, a comment or a long bracket may contain what is forbidden elsewhere. */
 static void signs_in_texts_are_free(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static void signs_in_texts_are_free(void **state)
     }
 }
 
-/* One that passes its trial may still fail later: then no key is touched, and it can be used again. */
+/* A formula that passes its sample rows may still fail later: then no key is changed, and the formula stays usable. */
 static void a_failure_leaves_keys_alone(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ static void a_failure_leaves_keys_alone(void **state)
     assert_int_equal(formula_run(g, &b.in, keys, NULL), 0);
 }
 
-/* Rows do not know of each other: alone, in another order, again. */
+/* The result of a row does not depend on other rows: alone, in another order, or again. */
 static void rows_stand_alone(void **state)
 {
     (void)state;
@@ -229,7 +229,7 @@ static void rows_stand_alone(void **state)
     assert_int_equal(all[1], 205000);
 }
 
-/* Lua compares texts by the locale, and reads numbers by it. */
+/* Lua compares strings and parses numbers by the locale. */
 static void the_locale_changes_nothing(void **state)
 {
     (void)state;
@@ -248,7 +248,7 @@ static void the_locale_changes_nothing(void **state)
     setlocale(LC_ALL, "C");
 }
 
-/* Garbage is collected on the way: many rows need no more memory than one. */
+/* Garbage is collected while rows are computed: many rows need no more memory than one. */
 static void many_rows(void **state)
 {
     (void)state;

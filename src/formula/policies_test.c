@@ -1,4 +1,5 @@
-/* policies_test.c - docs/policies.md holds every factor and ranking with its sentence, and formulas that work. */
+/* policies_test.c - docs/policies.md lists every factor and ranking with its sentence, and its example formulas work.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* scan.c - strings and comments skipped as Lua's own reader does. */
+/* scan.c - scans the text of a formula; skips strings and comments as Lua's own lexer does. */
 #include "formula/scan.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* How many = stand between the brackets of "[==["; -1: it opens nothing. */
+/* Returns the number of = in a long bracket "[==["; -1: there is no long bracket. */
 static int long_level(const char *at)
 {
     int level = 0;
@@ -21,7 +21,7 @@ static int long_level(const char *at)
     return *at == '[' ? level : -1;
 }
 
-/* Behind the end of "[==[ ... ]==]". */
+/* Returns the position after the end of "[==[ ... ]==]". */
 static const char *skip_long(const char *at, int level)
 {
     for (at += level + 2; *at; at++) {
@@ -41,8 +41,8 @@ static bool is_line_end(char c)
     return c == '\n' || c == '\r';
 }
 
-/* Behind what follows a backslash: an end of line, which may be of two characters; z with all white space behind it; or
- * whatever else. */
+/* Returns the position after the characters that follow a backslash: an end of line, which may be two characters; z
+ * with all white space after it; or any other character. */
 static const char *skip_escape(const char *at)
 {
     if (*at == 'z')

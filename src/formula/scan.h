@@ -1,12 +1,12 @@
-/* scan.h - a look at the text of a formula before Lua reads it: what it names, and what it must not use. */
+/* scan.h - checks the text of a formula before Lua parses it: the names that it uses, and what it must not use. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/err.h"
 
-/* Refuses what would count with libm (^), make strings (..), or keep something from row to row (_ENV). -EINVAL with the line. */
+/* Rejects what would use libm (^), build strings (..), or store values between rows (_ENV). -EINVAL with the line. */
 int scan_check(const char *text, struct berth_err *err);
-/* Does the word stand in the text by itself? Strings and comments count too: who asks only wants to leave out what is not
- * needed. */
+/* Returns whether the text contains the word by itself. Strings and comments count, too: callers only leave out names
+ * that are not needed. */
 bool scan_names(const char *text, const char *word);

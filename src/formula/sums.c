@@ -1,4 +1,4 @@
-/* sums.c - no function takes a text for a number, whatever Lua could make of it. */
+/* sums.c - the functions for formulas. They accept only numbers, and no strings that Lua could convert. */
 #include "formula/sums.h"
 
 #include <lauxlib.h>
@@ -51,7 +51,7 @@ static int of_sqrt(lua_State *l)
 static double floor_of(double x)
 {
     if (!(x > -0x1p52 && x < 0x1p52))
-        return x; /* whole already, or none */
+        return x; /* already a whole number, infinite, or NaN */
     double whole = (double)(long long)x;
     return whole > x ? whole - 1 : whole;
 }

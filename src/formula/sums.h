@@ -1,8 +1,10 @@
-/* sums.h - the functions that formulas may call: base/math.h and a few more, with the same bits on every machine. */
+/* sums.h - the functions that formulas may call: base/math.h and a few more, with the same results to the last bit on
+ * every machine.
+ */
 #pragma once
 
 #include <lua.h>
 
-/* Names of the functions, NULL past the end; and the function itself. */
+/* sums_name returns the name of function i, NULL past the end; sums_function returns the function. */
 const char *sums_name(size_t i);
 lua_CFunction sums_function(size_t i);

@@ -1,9 +1,9 @@
-/* earliest_start.c - the first moment at which pods fit, and where.
+/* earliest_start.c - finds the first moment at which pods fit, and the nodes.
  *
- * Nodes on which nothing is reserved only gain as time goes on: their columns are copied, and one sweep over all ends in
- * order of time counts how many pods fit, but for those that a window of somebody else closes for a while. The others may
- * also lose: of each the moments at which its count changes are found one by one, and the sweep takes them along. That is
- * dear, so it is done up to a horizon first.
+ * Nodes without a reserved place only gain resources over time. Their columns are copied, and one sweep over all ends
+ * in order of time counts how many pods fit; nodes inside a window of others are left out while it lasts. On nodes with
+ * a reserved place the number of pods may also fall: the moments at which it changes are computed node by node and
+ * merged into the sweep. That is expensive, so it is first done up to a horizon only.
  */
 #include <assert.h>
 #include <string.h>
@@ -13,14 +13,14 @@
 #include "core/gpu/gpu.h"
 #include "core/search/attempt.h"
 
-/* From this moment on a node takes so many more, or fewer. */
+/* From this moment on, a node takes so many more pods, or fewer. */
 struct step {
     int64_t at_ns;
     uint32_t position;
     int32_t more;
 };
 
-/* The state of a node from a moment on: what fits by resources, and which devices are free. */
+/* The state of a node from a moment on: the number of pods that fit by resources, and the free devices. */
 struct point {
     int64_t at_ns;
     uint32_t fits;
@@ -32,31 +32,31 @@ struct sweep {
     struct future *f;
     const struct pods_wanted *d;
     int64_t duration_ns, longest_ns, horizon_ns;
-    uint64_t *plain;   /* positions that only gain */
-    uint64_t *special; /* the others that may take the pods */
+    uint64_t *plain;   /* nodes without a reserved place */
+    uint64_t *special; /* other nodes that may take the pods */
     int64_t **free;    /* [need][position] */
     int32_t *milli;    /* [device] */
     int64_t *mem;
     uint32_t *fits; /* [position] */
     uint64_t total;
-    /* As they are at the moment of the plan; NULL: not loaded yet. */
+    /* The values at the moment of the plan; NULL: not loaded yet. */
     const int32_t *milli_now;
     const int64_t *mem_now;
     const uint32_t *fits_now;
     uint64_t total_now;
-    uint64_t *closed;    /* plain ones that take nothing at the moment: it would run into a window of somebody else */
+    uint64_t *closed;    /* plain nodes that take nothing now: the pod would overlap a window of others */
     int64_t closed_next; /* when that may change */
     VEC(struct step) steps;
     VEC(struct point) points;
     VEC(int64_t) times;
     struct keyed *order; /* steps by time */
     size_t end, fresh, step;
-    int64_t end_ns, fresh_ns, step_ns; /* when the next of each comes; BERTH_NEVER_NS: there is none */
+    int64_t end_ns, fresh_ns, step_ns; /* time of the next of each; BERTH_NEVER_NS: none */
 };
 
-/* ---- nodes that only gain --------------------------------------------------------------------------------------- */
+/* ---- nodes without a reserved place ----------------------------------------------------------------------------- */
 
-/* May a pod stand there for all of that time, as far as windows go? */
+/* Returns whether windows allow a pod on the node for all of that time. */
 static bool windows_allow(const struct future *f, uint64_t foreign, uint32_t position, int64_t at_ns,
                           int64_t duration_ns)
 {
@@ -68,7 +68,7 @@ static bool windows_allow(const struct future *f, uint64_t foreign, uint32_t pos
     return true;
 }
 
-/* Which nodes could ever take one, and which of them may lose again: are there any? */
+/* Finds the nodes that could take a pod; returns whether some of them have a reserved place. */
 static bool sort_nodes(struct sweep *s)
 {
     struct future *f = s->f;
@@ -142,7 +142,7 @@ static void count_now(struct sweep *s)
     s->fits_now = fits;
 }
 
-/* Each sweep begins with the present, which is looked at once. */
+/* Loads the state at the moment of the plan, which is computed once for all sweeps. */
 static bool load_plain(struct sweep *s)
 {
     struct cycle *c = &s->f->p->c;
@@ -181,14 +181,14 @@ static void plain_gains(struct sweep *s, uint32_t position, const struct class *
     s->fits[position] = fits;
 }
 
-/* The first moment to begin at which what is begun still runs then. */
+/* Returns the first start with which a pod of that duration still runs at at_ns. */
 static int64_t too_late(const struct sweep *s, int64_t at_ns, int64_t for_ns)
 {
     int64_t now = s->f->p->s->now_ns;
     return for_ns == BERTH_NEVER_NS || at_ns - now < for_ns ? now : at_ns - for_ns + 1;
 }
 
-/* Opens and closes nodes for windows, as they are from this moment on. */
+/* Opens and closes nodes according to the windows at this moment. */
 static void plain_close(struct sweep *s, int64_t now)
 {
     const struct cycle *c = &s->f->p->c;
@@ -214,7 +214,7 @@ static void plain_close(struct sweep *s, int64_t now)
     }
 }
 
-/* ---- nodes that may lose, too ----------------------------------------------------------------------------------- */
+/* ---- nodes with a reserved place -------------------------------------------------------------------------------- */
 
 static void point_add(struct sweep *s, const struct room *r, int64_t at_ns, bool less)
 {
@@ -225,7 +225,8 @@ static void point_add(struct sweep *s, const struct room *r, int64_t at_ns, bool
     vec_push(&s->points, x);
 }
 
-/* The node's states in order of time; the first is the present. Beyond the horizon only those count in which it has less. */
+/* Computes the states of the node in order of time; the first one is now. Beyond the horizon, only states with fewer
+ * resources are kept. */
 static bool points_of(struct sweep *s, uint32_t position)
 {
     struct changes x = timeline_of(s->f, position);
@@ -248,7 +249,7 @@ static bool points_of(struct sweep *s, uint32_t position)
     return true;
 }
 
-/* How many fit from `t` on for the whole duration; `from`: the last state that begins by then. */
+/* Returns how many pods fit from `t` on for the whole duration. `from`: index of the state at that moment. */
 static uint32_t fits_from(struct sweep *s, uint32_t position, size_t from, int64_t t)
 {
     const struct class *k = s->d->k;
@@ -257,7 +258,7 @@ static uint32_t fits_from(struct sweep *s, uint32_t position, size_t from, int64
 
     if (!at[from].fits || !windows_allow(s->f, s->d->foreign, position, t, s->longest_ns))
         return 0;
-    if (k->gpu.count && k->gpu.milli < BERTH_GPU_MILLI) { /* shares of each device have to be looked at */
+    if (k->gpu.count && k->gpu.milli < BERTH_GPU_MILLI) { /* shares must be checked device by device */
         struct room low;
         (void)timeline_low(s->f, k, position, t, s->duration_ns, &low);
         return room_fits(k, &low, s->d->pods);
@@ -276,7 +277,7 @@ static uint32_t fits_from(struct sweep *s, uint32_t position, size_t from, int64
     return by_devices < fits ? by_devices : fits;
 }
 
-/* Adds a moment, in order; those beyond the horizon do not matter. */
+/* Adds a moment in order, unless it is beyond the horizon. */
 static void time_add(struct sweep *s, int64_t at_ns)
 {
     if (at_ns > s->horizon_ns)
@@ -335,7 +336,7 @@ static void load_special(struct sweep *s)
 
 /* ---- the sweep -------------------------------------------------------------------------------------------------- */
 
-/* The next of each that counts, from where it stands. */
+/* Each sets the time of the next valid entry, from the current index on. */
 static void find_fresh(struct sweep *s)
 {
     const struct future *f = s->f;
@@ -358,7 +359,7 @@ static void find_step(struct sweep *s)
     s->step_ns = s->step < s->steps.len ? s->steps.at[s->order[s->step].value].at_ns : BERTH_NEVER_NS;
 }
 
-/* When something changes next. */
+/* Returns when something changes next. */
 static int64_t next_moment(const struct sweep *s)
 {
     int64_t next = s->end_ns < s->closed_next ? s->end_ns : s->closed_next;
@@ -366,7 +367,7 @@ static int64_t next_moment(const struct sweep *s)
     return s->step_ns < next ? s->step_ns : next;
 }
 
-/* Takes all that changes until then. */
+/* Applies all changes until then. */
 static void take_moment(struct sweep *s, int64_t now)
 {
     for (; s->end_ns <= now && s->end < s->f->ends_len; s->end++, find_end(s)) {
@@ -385,7 +386,7 @@ static void take_moment(struct sweep *s, int64_t now)
     plain_close(s, now);
 }
 
-/* The first moment up to the horizon at which there is room for all; BERTH_NEVER_NS: none. */
+/* Returns the first moment up to the horizon at which all pods fit; BERTH_NEVER_NS: none. */
 static int64_t sweep(struct sweep *s)
 {
     s->end = s->fresh = s->step = 0;
@@ -406,7 +407,7 @@ static int64_t sweep(struct sweep *s)
     return moment;
 }
 
-/* The same of the nodes alone on which nothing is reserved, for they are cheap. */
+/* As sweep, for nodes without a reserved place only, which is cheap. */
 static int64_t plain_moment(struct sweep *s)
 {
     uint64_t *special = s->special;
@@ -419,7 +420,7 @@ static int64_t plain_moment(struct sweep *s)
 
 /* ---- places ----------------------------------------------------------------------------------------------------- */
 
-/* Of shares each device is a place of its own, for several pods may have one. */
+/* Adds places for shares: each device is a place of its own, because several pods may hold shares of it. */
 static void add_shares(const struct pods_wanted *d, struct reserved_place x, struct room *low, place_list *places)
 {
     for (uint32_t left = x.pods; left; left -= x.pods) {
@@ -435,7 +436,7 @@ static void add_shares(const struct pods_wanted *d, struct reserved_place x, str
     }
 }
 
-/* As many of them as fit there; returns how many. */
+/* Adds as many pods as fit on the node; returns their number. */
 static uint32_t add_place(const struct sweep *s, uint32_t position, int64_t at_ns, uint32_t most, place_list *places)
 {
     const struct class *k = s->d->k;
@@ -458,7 +459,7 @@ static uint32_t add_place(const struct sweep *s, uint32_t position, int64_t at_n
     return pods;
 }
 
-/* In order of position; `fits`: only where there are some, NULL: wherever there may be. */
+/* Adds places in order of position. `fits`: skips nodes where the number is 0; NULL: tries all nodes. */
 static bool add_places(const struct sweep *s, int64_t at_ns, const uint32_t *fits, place_list *places)
 {
     uint32_t left = s->d->pods;
@@ -493,7 +494,7 @@ int64_t earliest(struct future *f, const struct pods_wanted *d, int64_t duration
 
     timeline_gather(f);
     timeline_sort_fresh(f);
-    int64_t last = sort_nodes(&s) ? plain_moment(&s) : BERTH_NEVER_NS; /* the others can only make it sooner */
+    int64_t last = sort_nodes(&s) ? plain_moment(&s) : BERTH_NEVER_NS; /* the other nodes can only make it earlier */
     int64_t near = f->horizon_ns > now ? add_ns(f->horizon_ns, f->horizon_ns - now) : now;
     if (near > now && near < last) {
         s.horizon_ns = near;

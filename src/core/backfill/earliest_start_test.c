@@ -1,5 +1,5 @@
-/* earliest_start_test.c - random clusters: the first reservation is as early as a search through all moments finds one, no job that
- * comes later delays another, and an applied plan leaves nothing to do.
+/* earliest_start_test.c - random clusters: the first reservation is as early as an exhaustive search finds one, no
+ * later job delays another one, and an applied plan leaves nothing to do.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ struct world {
 
 static const char *const node_names[NODES_MAX] = {"a", "b", "c", "d", "e"};
 
-/* ---- making ----------------------------------------------------------------------------------------------------- */
+/* ---- random clusters -------------------------------------------------------------------------------------------- */
 
 static void make_nodes(struct world *w, uint64_t *seed)
 {
@@ -66,7 +66,7 @@ static void make_jobs(struct world *w, uint64_t *seed)
     }
 }
 
-/* Some nodes are kept for nobody for a while. */
+/* Reserves some nodes for a window that no workload may use. */
 static void make_window(struct world *w, uint64_t *seed)
 {
     int64_t start = scene_below(seed, 600), len = 1 + scene_below(seed, 300);
@@ -93,7 +93,7 @@ static void world_make(struct world *w, uint64_t *seed)
                                                  .shape = {NEEDS(100 * (1 + scene_below(seed, 6)), 10)}});
 }
 
-/* Time passes: some of what runs ends, some is told to stop, and what was is gone. */
+/* Advances the time: some running instances end, some are stopped, and stopping ones are removed. */
 static void some_end(struct scene *s, uint64_t *seed)
 {
     s->now_ns += (int64_t)(1 + scene_below(seed, 150)) * SCENE_SECOND_NS;
@@ -114,7 +114,7 @@ static void some_end(struct scene *s, uint64_t *seed)
     }
 }
 
-/* ---- a second opinion ------------------------------------------------------------------------------------------- */
+/* ---- exhaustive search ------------------------------------------------------------------------------------------ */
 
 static const struct job *job_of(const struct world *w, const char *id)
 {
@@ -124,7 +124,7 @@ static const struct job *job_of(const struct world *w, const char *id)
     return NULL;
 }
 
-/* Services end never; of jobs the estimate is doubled until it is in the future. */
+/* Services never end; the estimate of a job is doubled until its end is after now. */
 static int64_t end_of(const struct world *w, const struct instance *in)
 {
     const struct job *j = job_of(w, intern_text(&w->s.c->names, cluster_workload(w->s.c, in->workload.v)->id));
@@ -163,7 +163,7 @@ static uint32_t fits_on(const struct world *w, const struct job *j, uint32_t nod
     return fits < found / j->gpus ? fits : found / j->gpus;
 }
 
-/* The first moment at which there is room for all its pods; 0: never, or at once. */
+/* Returns the first moment at which there is room for all pods; 0: never, or at once. */
 static int64_t search_all(const struct world *w, const struct job *j, uint32_t pods)
 {
     int64_t best = BERTH_NEVER_NS;
@@ -194,7 +194,7 @@ static void check_first(struct world *w)
         return; /* a service may wait for ever */
     for (; at != NONE; at = cluster_instance(w->s.c, at)->next_of_workload)
         if (cluster_instance(w->s.c, at)->state != BERTH_ENDED)
-            return; /* it waits for itself */
+            return; /* the job waits for its own pods */
     int64_t want = search_all(w, j, j->pods ? (uint32_t)first.ordinals_len : 1);
     int64_t start = berth_plan_standing(w->s.p, 0).start_ns;
     if (start != want)
@@ -213,7 +213,7 @@ static size_t starts_of(struct scene *s, int64_t starts[], char names[][8])
     return len;
 }
 
-/* Nobody who comes later delays a reservation: without those that follow it, each starts at the same moment. */
+/* A later demand delays no reservation: without the demands that follow it, each one starts at the same moment. */
 static void check_undisturbed(struct world *w)
 {
     struct scene *s = &w->s;
@@ -232,7 +232,7 @@ static void check_undisturbed(struct world *w)
                 continue; /* comes after it */
             while (at < len && strcmp(names[at], left[k]) != 0)
                 at++;
-            assert_true(at < len); /* and what waited waits, in the same order */
+            assert_true(at < len); /* the same demands wait, in the same order */
             assert_int_equal(now[k], starts[at]);
         }
     }

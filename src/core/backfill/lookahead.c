@@ -1,4 +1,4 @@
-/* lookahead.c - plans made and applied one after another on a copy of the cluster. */
+/* lookahead.c - makes and applies plans one after another on a copy of the cluster. */
 #include "core/backfill/lookahead.h"
 
 #include <assert.h>
@@ -10,24 +10,24 @@
 #define SECOND_NS ((int64_t)1000000000)
 
 enum {
-    IDLE_MAX = 64,      /* plans in a row that do nothing, once nothing is expected: then nothing more happens */
-    RECHECK_SHARE = 50, /* a plan is made again for time alone after this part of the time looked ahead, at least */
-    EXACT_SIZE = 3000,  /* up to so many nodes, instances and workloads a plan is made at every expected moment */
-    LATE_PERMILLE = 20  /* in larger clusters up to so much of the time looked ahead later */
+    IDLE_MAX = 64,      /* maximum number of consecutive plans without an action once no event is expected */
+    RECHECK_SHARE = 50, /* rechecks are at least this fraction of the simulated time apart */
+    EXACT_SIZE = 3000,  /* number of nodes, instances and workloads up to which a plan is made at every event */
+    LATE_PERMILLE = 20  /* maximum delay in larger clusters, of the simulated time */
 };
 #define RECHECK_LEAST_NS (5 * SECOND_NS)
 #define STOP_LEAST_NS (2 * SECOND_NS)
 
-/* Something that is expected to happen. */
+/* An expected event. */
 struct due {
     int64_t at_ns;
-    uint64_t instance; /* 0: nothing but another plan */
-    bool stopped;      /* its stop is done; else it ends by itself */
+    uint64_t instance; /* 0: only another plan */
+    bool stopped;      /* its stop is done; else the instance ends by itself */
     bool expired;      /* it was stopped by its time limit */
-    bool guess;        /* nobody has stated when */
+    bool guess;        /* no user has stated the time */
 };
 
-/* Of one that is suspended: what it waits for. */
+/* A suspended workload and a workload that it waits for. */
 struct held {
     uint32_t workload, other; /* slots */
     bool started, met;
@@ -36,23 +36,23 @@ struct held {
 struct ahead {
     struct berth_cluster *c;
     struct berth_policy policy;
-    struct berth_backfill runs; /* how run times are expected: not until the limit */
+    struct berth_backfill runs; /* backfill settings for expected run times: without until_limit */
     const struct lookahead_bounds *bounds;
     struct lookahead *to;
     int64_t from_ns, now_ns;
     uint64_t seed, next_id;
-    size_t waiting, idle; /* workloads without a start, with those that are held */
-    uint32_t subject;     /* the one whose start is wanted, or NONE */
-    bool found;           /* it has one */
+    size_t waiting, idle; /* number of workloads without a start, suspended ones included; plans without an action */
+    uint32_t subject;     /* the only workload to find a start for, or NONE */
+    bool found;           /* the subject has a start */
     VEC(struct held) held;
-    VEC(struct due) due;    /* a heap: the first is the next */
-    VEC(uint64_t) wanted;   /* [workload slot]: waits and has no start yet, a bit each */
-    VEC(uint64_t) unsure;   /* [node slot]: a pod has ended there whose end is a guess */
-    VEC(uint64_t) borrowed; /* [quota]: the same of those that count against it */
-    bool any_guess;         /* the same of any */
+    VEC(struct due) due;    /* a heap: the first is the next event */
+    VEC(uint64_t) wanted;   /* bit set of workload slots that wait and have no start yet */
+    VEC(uint64_t) unsure;   /* bit set of node slots on which a pod has ended at a guessed time */
+    VEC(uint64_t) borrowed; /* bit set of quotas that such a pod counted against */
+    bool any_guess;         /* a pod has ended at a guessed time */
 };
 
-/* ---- expected moments ---------------------------------------------------------------------------------------------- */
+/* ---- expected events -------------------------------------------------------------------------------------------- */
 
 static bool due_before(const struct due *a, const struct due *b)
 {
@@ -83,13 +83,13 @@ static struct due due_take(struct ahead *a)
     return first;
 }
 
-/* Has nobody stated how long the workload runs? */
+/* Returns whether no user has stated how long the workload runs. */
 static bool is_guessed(const struct workload *w, const struct claim *t)
 {
     return w->kind == BERTH_JOB && (!t || t->predicted || (t->estimate_ns == 0 && t->limit_ns == 0));
 }
 
-/* A running instance; `sure`: since when it runs is known. */
+/* Adds the expected end of a running instance. `sure`: its start is not a guess. */
 static void expect_end(struct ahead *a, const struct instance *i, bool sure)
 {
     const struct workload *w = cluster_workload(a->c, i->workload.v);
@@ -109,7 +109,7 @@ static void expect_stop(struct ahead *a, const struct instance *i, bool expired)
     due_add(a, (struct due){.at_ns = at > least ? at : least, .instance = i->id, .stopped = true, .expired = expired});
 }
 
-/* Nothing ends then, but a plan may be another one. */
+/* Adds a moment at which nothing ends but a plan may differ. */
 static void expect_plan(struct ahead *a, int64_t at_ns)
 {
     if (at_ns >= a->now_ns && at_ns != BERTH_NEVER_NS)
@@ -128,7 +128,7 @@ static void expect_all(struct ahead *a)
             expect_stop(a, &x, false);
             continue;
         }
-        if (x.state != BERTH_RUNNING) { /* it is about to */
+        if (x.state != BERTH_RUNNING) { /* it is about to start */
             ((struct instance *)pages_edit(&a->c->instances, i))->ready = true;
             instance_set_state(a->c, i, BERTH_RUNNING, x.since_ns);
         }
@@ -140,7 +140,7 @@ static void expect_all(struct ahead *a)
     }
 }
 
-/* ---- what happens -------------------------------------------------------------------------------------------------- */
+/* ---- events ----------------------------------------------------------------------------------------------------- */
 
 static void mark_guess(struct ahead *a, const struct instance *i)
 {
@@ -152,7 +152,7 @@ static void mark_guess(struct ahead *a, const struct instance *i)
     a->any_guess = true;
 }
 
-/* Workloads that have no start yet and are looked for. */
+/* Adds a workload whose start is to be found. */
 static void want(struct ahead *a, uint32_t workload)
 {
     if (bits_has(a->wanted.at, workload))
@@ -162,7 +162,7 @@ static void want(struct ahead *a, uint32_t workload)
     expect_plan(a, cluster_workload(a->c, workload)->begin_ns);
 }
 
-/* It waits for nothing any more. */
+/* Resumes a workload that waits for no other workload any more. */
 static void release(struct ahead *a, uint32_t workload)
 {
     ((struct workload *)pages_edit(&a->c->workloads, workload))->suspended = false;
@@ -170,7 +170,7 @@ static void release(struct ahead *a, uint32_t workload)
     expect_plan(a, a->now_ns);
 }
 
-/* The workload has started, or ended: those that waited for nothing else are released. */
+/* Notes that the workload has started or ended, and resumes the workloads that waited for nothing else. */
 static void meet(struct ahead *a, uint32_t workload, bool ended)
 {
     for (size_t i = 0; i < a->held.len; i++) {
@@ -198,7 +198,7 @@ static void hold_all(struct ahead *a)
     }
 }
 
-/* All its pods have ended: it asks for nothing more. */
+/* Removes a job whose pods have all ended. */
 static void settle(struct ahead *a, uint32_t workload)
 {
     const struct workload *w = cluster_workload(a->c, workload);
@@ -237,7 +237,7 @@ static void happen(struct ahead *a, const struct due *d)
         return;
     const struct instance i = *cluster_instance(a->c, slot);
     if (i.state == BERTH_ENDED || d->stopped != (i.state == BERTH_STOPPING))
-        return; /* it was told to stop meanwhile, or is gone */
+        return; /* it was stopped meanwhile, or is gone */
     if (d->guess)
         mark_guess(a, &i);
     if (d->stopped && !d->expired)
@@ -246,9 +246,9 @@ static void happen(struct ahead *a, const struct due *d)
         end(a, &i);
 }
 
-/* ---- what a plan does ---------------------------------------------------------------------------------------------- */
+/* ---- actions of a plan ------------------------------------------------------------------------------------------ */
 
-/* Would it have started otherwise if pods had run for another time than was guessed? */
+/* Returns whether the instance might have started at another time if pods had run for another time than guessed. */
 static bool rests_on_guess(const struct ahead *a, const struct instance *i)
 {
     const struct claim *t = cluster_claim(a->c, i->workload.v);
@@ -287,7 +287,7 @@ static void note_start(struct ahead *a, const struct instance *i, bool guess)
     }
 }
 
-/* It runs at once. */
+/* Makes a placed instance run at once. */
 static void start(struct ahead *a, uint32_t slot)
 {
     struct instance *i = pages_edit(&a->c->instances, slot);
@@ -301,7 +301,7 @@ static void start(struct ahead *a, uint32_t slot)
     expect_end(a, &now, !guess);
 }
 
-/* What was placed is new in the cluster, in the order of the actions. */
+/* Carries out the plan's actions. New instances have ids in the order of the actions. */
 static void follow(struct ahead *a, const struct berth_plan *plan)
 {
     for (size_t n = 0; n < plan->c.acts.len; n++) {
@@ -316,13 +316,13 @@ static void follow(struct ahead *a, const struct berth_plan *plan)
                 expect_stop(a, cluster_instance(a->c, slot), x->cause == BERTH_CAUSE_EXPIRED);
             break;
         case BERTH_LOSE:
-        case BERTH_ADJUST: continue; /* nobody waits for it */
+        case BERTH_ADJUST: continue; /* no workload waits for it */
         }
         a->idle = 0;
     }
 }
 
-/* What has no place by the first plan, or waits for a stop to have one. */
+/* Adds the workloads that have no place before the first plan, or wait for a stop. */
 static void want_all(struct ahead *a, const struct berth_plan *plan)
 {
     for (uint32_t i = 0; i < a->c->instances.len; i++)
@@ -335,7 +335,7 @@ static void want_all(struct ahead *a, const struct berth_plan *plan)
             want(a, plan->c.acts.at[n].workload);
 }
 
-/* Plans once; *ret_again: when the plan asks to be made again. */
+/* Makes and applies one plan. *ret_again: the plan's recheck time. */
 static bool step(struct ahead *a, int64_t *ret_again)
 {
     struct berth_err err;
@@ -357,9 +357,9 @@ static bool step(struct ahead *a, int64_t *ret_again)
     return ok;
 }
 
-/* ---- the way ahead ------------------------------------------------------------------------------------------------- */
+/* ---- the simulation --------------------------------------------------------------------------------------------- */
 
-/* How much later than expected a plan may be made: in a large cluster something ends at every moment. */
+/* Returns how much later than an event a plan may be made: in a large cluster there is an event at every moment. */
 static int64_t lateness(const struct ahead *a)
 {
     uint64_t size = a->c->nodes.len + a->c->instances.len + a->waiting;
@@ -368,7 +368,7 @@ static int64_t lateness(const struct ahead *a)
     return (a->now_ns - a->from_ns) / 1000 * (int64_t)permille;
 }
 
-/* The next moment to plan at; BERTH_NEVER_NS: nothing is expected any more. */
+/* Returns the time of the next plan; BERTH_NEVER_NS: no further event is expected. */
 static int64_t next_moment(const struct ahead *a, int64_t again_ns)
 {
     int64_t next = a->due.len ? add_ns(a->due.at[0].at_ns, lateness(a)) : BERTH_NEVER_NS;
@@ -421,12 +421,12 @@ void lookahead_run(struct berth_cluster *copy, const struct berth_policy *policy
     *ret = (struct lookahead){.until_ns = now_ns};
     a.policy.rebalance = (struct berth_rebalance){0};
     a.policy.pressure = (struct berth_pressure){0};
-    a.policy.starting = 0; /* its pods run as soon as they are placed */
+    a.policy.starting = 0; /* no placement budget: pods run as soon as they are placed */
     a.runs.until_limit = false;
     vec_resize(&a.wanted, bits_words(copy->workloads.len) + 1);
     vec_resize(&a.unsure, bits_words(copy->nodes.len) + 1);
     vec_resize(&a.borrowed, bits_words(copy->quotas.len) + 1);
-    assert(a.wanted.at && a.unsure.at && a.borrowed.at); /* at least a word each */
+    assert(a.wanted.at && a.unsure.at && a.borrowed.at); /* one word each at least */
     expect_all(&a);
     hold_all(&a);
     go(&a);

@@ -1,12 +1,12 @@
-/* lookahead.h - when waiting workloads start, by making the plans that will be made.
+/* lookahead.h - start estimates of waiting workloads, computed by simulating the next plans.
  *
- * A copy of the cluster is planned by the policy in force, the plan is applied, and time goes on to the next moment at
- * which something is expected: a pod ends, a stop is done, a window opens, or the plan asks to be made again. So a
- * start estimate rests on the rules of the scheduler itself: quotas, headroom, preemption, gangs, ports, spread. It
- * assumes that nothing else is submitted and that pods run for as long as expected (expected_end in reservation.h).
+ * A copy of the cluster is planned by the current policy, the plan is applied, and time advances to the next expected
+ * event: a pod ends, a stop is done, a window opens, or the plan's recheck time comes. So a start estimate follows the
+ * rules of the scheduler itself: quotas, headroom, preemption, gangs, ports, spread. It assumes that nothing else is
+ * submitted and that pods run for as long as expected (expected_end in reservation.h).
  *
- * An estimate is a guess if a run time that nobody has stated decides it: a prediction, the default of the policy, or
- * an estimate that has been outrun. Runs on any thread; the copy belongs to the caller (cluster_copy).
+ * An estimate is a guess if it depends on a run time that no user has stated: a prediction, the default of the policy,
+ * or an estimate that the pod has outrun. Runs on any thread; the copy belongs to the caller (cluster_copy).
  */
 #pragma once
 
@@ -17,21 +17,21 @@
 struct start_estimate {
     const char *workload; /* texts of the cluster */
     const char *node;     /* the first one */
-    uint32_t nodes;       /* on which it starts */
-    int64_t start_ns;     /* of the first pod that has no place yet; the moment of the lookahead: at once */
-    int64_t end_ns;       /* when that pod is expected to end; BERTH_NEVER_NS: never */
+    uint32_t nodes;       /* number of nodes on which it starts */
+    int64_t start_ns;     /* of the first pod without a place; equal to the moment of the lookahead: at once */
+    int64_t end_ns;       /* expected end of that pod; BERTH_NEVER_NS: never */
     bool guess;
 };
 
 struct lookahead {
     VEC(struct start_estimate) at;
-    struct map by_workload; /* ids, to places in `at` */
-    size_t plans;           /* that were made */
-    int64_t until_ns;       /* the last moment that was looked at: what has no start begins later, or never */
-    bool complete; /* it went on until everything (or the subject) had started, or nothing more was to happen */
+    struct map by_workload; /* workload ids to indices into `at` */
+    size_t plans;           /* number of plans made */
+    int64_t until_ns;       /* the last simulated moment: workloads without an estimate start later, or never */
+    bool complete;          /* every workload (or the subject) has started, or no further event is expected */
 };
 
-/* A workload that is suspended until another one has ended (or has started), and all else it waits for has come about. */
+/* A workload that is suspended only until another workload has ended (or started). */
 struct lookahead_wait {
     const char *workload, *other;
     bool started;
@@ -39,21 +39,21 @@ struct lookahead_wait {
 
 struct lookahead_bounds {
     size_t plans_max;
-    int64_t horizon_ns;  /* from the moment of the lookahead */
-    int64_t stop_ns;     /* that a pod is expected to take to stop */
-    const char *subject; /* the only workload whose start is wanted; NULL: all that wait */
+    int64_t horizon_ns;  /* from the moment of the lookahead; 0: no limit */
+    int64_t stop_ns;     /* expected time that a pod takes to stop */
+    const char *subject; /* the only workload whose start is wanted; NULL: all waiting workloads */
     const struct lookahead_wait *waits;
     size_t waits_len;
-    /* Asked before each plan: is there time for another? NULL: always. */
+    /* Called before each plan: returns whether there is time for another one. NULL: no limit. */
     bool (*goes_on)(void *ctx);
     void *ctx;
 };
 
-/* Runs the copy ahead from now_ns on. The policy's reservations and rankings are used as they are; rebalancing and
- * memory pressure, which follow real use, are left out. An error of a plan ends it; what was found by then stays. */
+/* Simulates the copy from now_ns on. Uses the policy's reservations and rankings unchanged. Leaves out rebalancing and
+ * memory pressure, which follow real usage. Ends when a plan fails; the estimates found until then are kept. */
 void lookahead_run(struct berth_cluster *copy, const struct berth_policy *policy, int64_t now_ns, uint64_t seed,
                    const struct lookahead_bounds *bounds, struct lookahead *ret);
 void lookahead_done(struct lookahead *l);
 
-/* NULL: it does not wait, or no start was found. */
+/* Returns the estimate of a workload; NULL if the workload does not wait or no start was found. */
 const struct start_estimate *lookahead_find(const struct lookahead *l, const char *workload);

@@ -1,5 +1,6 @@
-/* lookahead_test.c - start estimates of what reservations cannot foresee: headroom, preemption, quotas, ports; and
- * which are guesses. */
+/* lookahead_test.c - start estimates that reservations cannot make: headroom, preemption, quotas, ports; and which
+ * estimates are guesses.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,7 @@
 #define MINUTE_NS (60 * SECOND_NS)
 #define STOP_NS (10 * SECOND_NS)
 
-/* A job of one pod; `stated`: its user said how long it runs. */
+/* A job of one pod. `stated`: its user has stated the run time. */
 static struct berth_workload job(const char *id, int64_t runs_ns, bool stated)
 {
     static const struct berth_amount needs[] = {
@@ -40,7 +41,7 @@ static struct scene stage(void)
     return s;
 }
 
-/* Runs since some time. */
+/* Adds a workload with an instance that has been running for since_ns. */
 static void runs(struct scene *s, struct berth_workload w, int64_t since_ns)
 {
     scene_put(s, w);
@@ -60,13 +61,13 @@ static struct lookahead look(struct scene *s)
     scene_must(s, berth_audit(copy, &s->err));
     berth_cluster_free(copy);
     assert_true(l.complete);
-    scene_audit(s); /* nothing of it is left */
+    scene_audit(s); /* the cluster is unchanged */
     scene_plan(s);
     assert_true(berth_plan_hash(s->p) == before);
     return l;
 }
 
-/* The workload starts so long after the present, and by a plan alone nobody could say so, or would say later. */
+/* Expects the workload to start after in_ns. `unforeseen`: a single plan predicts no start, or a later one. */
 static void expect(struct scene *s, const char *id, int64_t in_ns, bool guess, bool unforeseen)
 {
     struct lookahead l = look(s);
@@ -104,7 +105,7 @@ static void what_waits_for_headroom(void **state)
     scene_cleanup(&s);
 }
 
-/* What may not be stopped before it has run for a minute is stopped then. */
+/* A pod that has not yet run for its minimum of a minute is preempted when it has. */
 static void what_preempts_soon(void **state)
 {
     struct scene s = stage();
@@ -161,7 +162,7 @@ static void what_waits_for_a_port(void **state)
     scene_cleanup(&s);
 }
 
-/* The reservation says the same where it can. */
+/* The reservation gives the same start where it can. */
 static void what_waits_for_room(void **state)
 {
     static const struct {
@@ -191,7 +192,7 @@ static void what_waits_for_room(void **state)
     }
 }
 
-/* Whatever follows a guess is one. */
+/* A start that follows from a guess is a guess. */
 static void a_guess_is_passed_on(void **state)
 {
     struct scene s = stage();
@@ -210,7 +211,7 @@ static void a_guess_is_passed_on(void **state)
     scene_cleanup(&s);
 }
 
-/* What waits for two others is released by the last of them. */
+/* A workload that waits for two others is resumed by the last of them. */
 static void what_waits_for_others(void **state)
 {
     static const struct lookahead_wait waits[] = {
@@ -240,7 +241,7 @@ static void what_waits_for_others(void **state)
     lookahead_run(copy, &s.policy, s.now_ns, 0, &bounds, &l);
     const struct start_estimate *e = lookahead_find(&l, "later");
     assert_non_null(e);
-    assert_true(e->start_ns == s.now_ns + 11 * MINUTE_NS && e->guess); /* second has to end, too, for room */
+    assert_true(e->start_ns == s.now_ns + 11 * MINUTE_NS && e->guess); /* `second` has to end as well, for room */
     assert_null(lookahead_find(&l, "never"));
     scene_must(&s, berth_audit(copy, &s.err));
     berth_cluster_free(copy);
@@ -268,7 +269,7 @@ static void a_gang_starts_at_once_on_its_nodes(void **state)
     scene_cleanup(&s);
 }
 
-/* It ends, and says nothing of what never starts. */
+/* The lookahead ends, and gives no estimate for a workload that never starts. */
 static void what_never_starts(void **state)
 {
     struct scene s = stage();
@@ -284,7 +285,7 @@ static void what_never_starts(void **state)
     scene_cleanup(&s);
 }
 
-/* Nothing after its start is looked at. */
+/* The lookahead ends at the start of its subject. */
 static void the_subject_alone(void **state)
 {
     struct scene s = stage();

@@ -1,4 +1,4 @@
-/* reservation.c - what is expected, whom reservations bind, and what need not be tried again. */
+/* reservation.c - expected ends, the constraints that reservations impose, and searches that need not be repeated. */
 #include "core/backfill/reservation.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #define SECOND_NS ((int64_t)1000000000)
 #define HOUR_NS (3600 * SECOND_NS)
 
-/* ---- how long --------------------------------------------------------------------------------------------------- */
+/* ---- durations -------------------------------------------------------------------------------------------------- */
 
 int64_t expected_duration(const struct workload *w, const struct claim *t, const struct berth_backfill *by)
 {
@@ -58,7 +58,7 @@ int64_t future_end(const struct berth_plan *p, const struct instance *i)
                         &p->policy.backfill, i->since_ns, p->s->now_ns);
 }
 
-/* For how long what begins now will be expected to run, once it does. */
+/* Returns for how long a pod that starts now will be expected to run once it has started. */
 static int64_t hold_of(const struct berth_plan *p, const struct wish *w)
 {
     const struct claim *t = snapshot_claim(p->s, w->workload);
@@ -66,7 +66,7 @@ static int64_t hold_of(const struct berth_plan *p, const struct wish *w)
     return until_limit ? t->limit_ns : w->duration_ns;
 }
 
-/* ---- beginning and ending --------------------------------------------------------------------------------------- */
+/* ---- rounds ----------------------------------------------------------------------------------------------------- */
 
 static uint32_t *chains(struct berth_plan *p)
 {
@@ -105,7 +105,7 @@ void future_done(struct berth_plan *p)
         vec_done(&f->changes[i]);
 }
 
-/* Wishes may have been added or moved since. */
+/* Clears the reservations of all demands, because demands may have been added or moved. */
 static void forget_all(struct berth_plan *p)
 {
     struct future *f = p->c.future;
@@ -173,10 +173,10 @@ uint32_t future_round(const struct berth_plan *p)
 bool future_moved(const struct berth_plan *p)
 {
     const struct future *f = p->c.future;
-    return f->round > 2 && f->made_hash != f->made_before; /* the first is round 2 */
+    return f->round > 2 && f->made_hash != f->made_before; /* the first round is round 2 */
 }
 
-/* ---- what this plan places -------------------------------------------------------------------------------------- */
+/* ---- pods that this plan places --------------------------------------------------------------------------------- */
 
 static void fresh_drop(struct future *f, uint32_t position, uint64_t gpus, int64_t at_ns)
 {
@@ -213,7 +213,7 @@ void future_placed(struct berth_plan *p, const struct wish *w, uint32_t position
     vec_push(&f->fresh, e);
 }
 
-/* ---- whom reservations bind ------------------------------------------------------------------------------------- */
+/* ---- constraints by reservations -------------------------------------------------------------------------------- */
 
 bool future_binds(const struct turn *t)
 {
@@ -221,7 +221,7 @@ bool future_binds(const struct turn *t)
     return f && f->kept.len > 0;
 }
 
-/* The least that is free there while a pod of the turn would run, beside what is reserved for those before it. */
+/* Computes the minimum that is free beside the reservations while a pod of the placement attempt would run. */
 static bool low_for(const struct turn *t, uint32_t position, struct room *ret)
 {
     struct future *f = t->c->future;
@@ -237,8 +237,8 @@ uint64_t future_devices(const struct turn *t, uint32_t position)
     return room_devices(t->k, &low);
 }
 
-/* When the last of what is reserved there begins while it would still run; INT64_MIN: nothing does. Afterwards nothing is
- * taken there, so that nobody has to look any further. */
+/* Returns the latest start of a place reserved on the node that begins before until_ns; INT64_MIN: none. After that
+ * moment no reservation takes anything, so later moments need no check. */
 static int64_t last_kept(const struct future *f, uint32_t position, int64_t until_ns)
 {
     int64_t last = INT64_MIN;
@@ -302,7 +302,7 @@ void future_turn(struct turn *t)
     t->awaited = future_binds(t) || windows_bind(t) || future_too_late(t);
 }
 
-/* ---- what need not be tried ------------------------------------------------------------------------------------- */
+/* ---- searches that need not be repeated ------------------------------------------------------------------------- */
 
 bool future_refused(const struct berth_plan *p)
 {
@@ -326,7 +326,7 @@ void future_failed(struct berth_plan *p, const struct wish *w, uint32_t pods)
     struct future *f = p->c.future;
     const struct turn t = {.c = &p->c, .workload = w->workload};
     if (future_too_late(&t))
-        return; /* others of the class may still be in time */
+        return; /* other demands of the class may meet their deadlines */
     f->hopeless[w->class.v][pods > 1] = (struct hopeless){.duration_ns = w->duration_ns,
                                                           .longest_ns = future_longest(p, w->workload),
                                                           .foreign = windows_foreign(f, w->workload),

@@ -1,101 +1,109 @@
-/* reservation.h - when there will be room: reservations, and who may start before them.
+/* reservation.h - backfill: reservations for demands that wait, and which pods may start before them.
  *
- * What runs is expected to end at its start plus its estimate; what has outrun that, at twice the estimate, and again, at most
- * its limit; services never end. A wish that finds no place gets a reservation at the earliest such moment at which all of
- * it that is needed fits, beside the reservations made before, device by device, outside the windows that are not its own.
- * Only resources, GPUs and fixed properties of nodes are foreseen; ports, volumes and spread are not.
+ * A running pod is expected to end at its start plus its estimate. When the pod has outrun the estimate, the estimate
+ * is doubled, again and again, up to the pod's time limit. Services never end. A demand that finds no place gets a
+ * reservation at the earliest such moment at which all the pods it needs fit: beside the earlier reservations, device
+ * by device, and outside the windows of others. Reservations consider only resources, GPUs and fixed properties of
+ * nodes, not ports, volumes or spread.
  *
- * A pod is placed now only where it delays no reservation made before: it ends in time, or fits beside. So after a plan is
- * applied the same reservations are found again.
+ * A pod is placed now only if it delays no earlier reservation: it ends in time, or fits beside the reserved pods. So
+ * after a plan is applied, the next plan finds the same reservations.
  */
 #pragma once
 
 #include "core/plan/plan.h"
 
 struct reservation {
-    uint32_t wish; /* the first of its group */
+    uint32_t wish; /* the first demand of its group */
     int64_t start_ns, end_ns;
     const struct reserved_place {
         uint32_t wish, position, pods;
         uint64_t gpus;
     } * places;
     uint32_t places_len;
-    uint32_t stops; /* stop_state of the plan when it was found */
+    uint32_t stops; /* stop_state of the plan when the reservation was made */
 };
 
-/* Windows and what is expected; nothing is reserved yet. Freed by future_done. */
+/* Resolves windows; makes no reservation yet. The result is freed by future_done. */
 void future_begin(struct berth_plan *p);
 void future_done(struct berth_plan *p);
 
-/* How long a pod of a workload with this claim (NULL: none) is expected to hold its place; BERTH_NEVER_NS: for ever. */
+/* Returns how long a pod of a workload with this claim (NULL: none) is expected to hold its place; BERTH_NEVER_NS: for
+ * ever. */
 int64_t expected_duration(const struct workload *w, const struct claim *t, const struct berth_backfill *by);
-/* When an instance of it that runs since then is expected to have ended; after now_ns. BERTH_NEVER_NS: never. */
+/* Returns when an instance of the workload that runs since since_ns is expected to end; always after now_ns.
+ * BERTH_NEVER_NS: never. */
 int64_t expected_end(const struct workload *w, const struct claim *t, const struct berth_backfill *by, int64_t since_ns,
                      int64_t now_ns);
 
-/* How long a pod of the workload is expected to hold its place; BERTH_NEVER_NS: for ever. */
+/* Returns how long a pod of the workload is expected to hold its place; BERTH_NEVER_NS: for ever. */
 int64_t future_duration(const struct berth_plan *p, uint32_t workload);
-/* For how long it might: until its limit, if it has one. */
+/* Returns how long the pod may hold its place at most: its time limit, or if it has none, the expected duration. */
 int64_t future_longest(const struct berth_plan *p, uint32_t workload);
-/* When an instance is expected to have ended; never before the moment of the plan. */
+/* Returns when an instance is expected to end; never before the moment of the plan. */
 int64_t future_end(const struct berth_plan *p, const struct instance *i);
 
-/* The wishes of one group (or one wish alone: then one pod) found no place: reserves them one, if there are any left and
- * a moment can be foreseen; returns whether it has. Called in order of the wishes; not for what is short of quota. */
+/* Makes a reservation for the demands of one group, or for one pod of a single demand, that found no place. Returns
+ * false if no reservations are left or no start can be predicted. Call in the order of the demands; not for a demand
+ * that is short of quota. */
 bool future_reserve(struct berth_plan *p, struct wish *w, uint32_t len);
-/* Is there one left for it, should it find no place? */
+/* Returns whether the demand could get a reservation if it finds no place. */
 bool future_reserves(const struct berth_plan *p, const struct wish *w);
-/* Are there as many reservations as the policy allows, for all wishes from the next one on? */
+/* Returns whether no demand from index `next` on can get a reservation under the policy's limits. */
 bool future_full(const struct berth_plan *p, size_t next);
-/* A round begins anew, with whatever is placed by now: nothing is reserved. */
+/* Starts a new round without reservations; what is placed by now stays placed. */
 void future_restart(struct berth_plan *p);
-/* Which round it is: what one refused for a reservation, another may grant. */
+/* Returns the number of the round: a place refused for a reservation in one round may be free in another. */
 uint32_t future_round(const struct berth_plan *p);
-/* This plan has placed a pod there (sign 1), or given it back. */
+/* Notes that this plan has placed a pod there (sign 1), or has undone that (sign -1). */
 void future_placed(struct berth_plan *p, const struct wish *w, uint32_t position, uint64_t gpus, int sign);
 
-/* A wish of this class, with as few pods to be placed at once and expected to run for no longer, found no place since the
- * last restart: this one need not be tried. Only of wishes that may go anywhere (not `bound`, not `elsewhere`). */
+/* Returns whether the attempt would fail: since the last restart, a demand of this class that needs as few pods at once
+ * and runs for no longer found no place. Only for demands that may use any node (not `bound`, not `elsewhere`). */
 bool future_hopeless(const struct berth_plan *p, const struct wish *w, uint32_t pods);
-/* Remembers that; `pods`: 1, or of a gang what is needed. */
+/* Records a failed attempt for future_hopeless. `pods`: 1, or for a gang the number needed. */
 void future_failed(struct berth_plan *p, const struct wish *w, uint32_t pods);
-/* Since the last turn began: was a node refused by a reservation, a window or a deadline that everything else let pass?
- * Else nothing but room is missing, for every other pod of the class, too. */
+/* Returns whether, since the last placement attempt began, a reservation, a window or a deadline has refused a node
+ * that passed all other filters. If not, only room is missing, for every other pod of the class, too. */
 bool future_refused(const struct berth_plan *p);
 
-/* Has this round, which is over, other reservations than the one before? Then what those refused may find a place. */
+/* Returns whether the finished round has other reservations than the round before. Then demands that those refused may
+ * find a place. */
 bool future_moved(const struct berth_plan *p);
 
-/* Of an instance that this plan would stop: could it stay until its expected end beside all that is kept on its node, and
- * delay none of it? */
+/* Returns whether an instance that this plan would stop could stay until its expected end without delaying a
+ * reservation on its node. */
 bool future_may_stay(struct berth_plan *p, const struct instance *i);
-/* What stands on the node was changed in the books alone. */
+/* Call when the resource counts of the node were changed without an action. */
 void future_changed(struct berth_plan *p, uint32_t position);
 
-/* Remembers the reservations: facts where a start is new or has moved, and of those that are over. */
+/* Records the reservations as facts: those whose start is new or has moved, and those that are over. */
 void future_close(struct berth_plan *p);
-/* Start, end, nodes and blockers of the wish's reservation. */
+/* Fills in start, end, nodes and blockers of the demand's reservation. */
 void future_tell(struct berth_plan *p, const struct wish *w, struct berth_standing *ret);
-/* Why it has no place, as far as that is a matter of time: its deadline, windows, reservations. */
+/* Fills in the reasons of time why the demand has no place (deadline, windows, reservations); returns their number. */
 enum { FUTURE_WHYS_MAX = 6 };
 uint32_t future_why(struct berth_plan *p, const struct wish *w, struct berth_reason ret[static FUTURE_WHYS_MAX]);
 
-/* ---- for turns and filters -------------------------------------------------------------------------------------- */
+/* ---- for placement attempts and filters ------------------------------------------------------------------------- */
 
-/* A turn begins: may any of this refuse it a node that would take another pod of its class? */
+/* Call when a placement attempt begins. Sets t->awaited: a reservation, a window or the deadline may refuse it a node
+ * that would accept another pod of its class. */
 void future_turn(struct turn *t);
 
-/* Takes away the nodes on which a pod of the turn would delay a reservation made for a wish before it. */
+/* future_binds returns whether reservations exist; future_mask clears the nodes on which a pod of the placement attempt
+ * would delay a reservation. */
 bool future_binds(const struct turn *t);
 void future_mask(const struct turn *t, struct range blocks, uint64_t *bits);
-/* The devices there that a pod may hold without such a delay, a bit each. */
+/* Returns the devices of the node that a pod may hold without such a delay, a bit each. */
 uint64_t future_devices(const struct turn *t, uint32_t position);
 
-/* Could it not end by its deadline? Then no node takes it. */
+/* future_too_late returns whether the pod cannot end by its deadline; then future_mask_all clears all nodes. */
 bool future_too_late(const struct turn *t);
 void future_mask_all(const struct turn *t, struct range blocks, uint64_t *bits);
 
-/* The windows of others that a pod might run into, a bit each; its id; takes away its nodes. */
+/* windows_bind returns the windows of others that the pod might overlap, a bit each. window_name returns the id of a
+ * window. window_mask clears its nodes. */
 uint64_t windows_bind(const struct turn *t);
 const char *window_name(const struct turn *t, uint32_t window);
 void window_mask(const struct turn *t, uint32_t window, struct range blocks, uint64_t *bits);

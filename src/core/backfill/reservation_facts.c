@@ -1,4 +1,4 @@
-/* reservation_facts.c - what is told of reservations: facts that last, and answers. */
+/* reservation_facts.c - reports reservations: stored facts, and answers about one demand. */
 #include <string.h>
 
 #include "base/bits.h"
@@ -8,15 +8,15 @@ enum { BLOCKERS_MAX = 16 };
 
 /* ---- facts ------------------------------------------------------------------------------------------------------ */
 
-/* A reservation that is remembered. */
+/* A reservation that is recorded as a fact. */
 struct memory {
     const struct fact *fact;
-    bool kept; /* it is still there */
+    bool kept; /* the reservation still exists */
 };
 
 struct memories {
     const struct berth_snapshot *s;
-    struct memory *at; /* by the number of its key */
+    struct memory *at; /* sorted by key */
     uint32_t len;
 };
 
@@ -54,7 +54,7 @@ static void note(struct berth_plan *p, const struct memories *m, const struct wi
     sym id = snapshot_workload(p->s, w->workload)->id;
     struct memory *known = memory_of(m, id);
     if (known && known->kept)
-        return; /* an earlier wish of the same workload has one */
+        return; /* an earlier demand of the same workload has a reservation */
     if (known)
         known->kept = true;
     if (known && known->fact->value == w->reservation->start_ns)
@@ -72,7 +72,7 @@ static int compare_keys(const void *ctx, uint32_t a, uint32_t b)
     return strcmp(snapshot_text(m->s, m->at[a].fact->key), snapshot_text(m->s, m->at[b].fact->key));
 }
 
-/* In order of their texts, for their numbers are history. */
+/* Records the ends of the other reservations, ordered by text, because the numbers of keys depend on history. */
 static void forget_the_rest(struct berth_plan *p, const struct memories *m)
 {
     uint32_t *order = ARENA_ARRAY(&p->scratch, uint32_t, 2 * (size_t)m->len + 1), len = 0;
@@ -91,7 +91,7 @@ static void forget_the_rest(struct berth_plan *p, const struct memories *m)
     }
 }
 
-/* The first end that is expected: then less will be known, or more. */
+/* Asks for a recheck at the first expected end, when more or less will be known. */
 static void note_recheck(struct future *f)
 {
     for (uint32_t i = 0; f->ends && i < f->ends_len; i++)
@@ -111,7 +111,7 @@ void future_close(struct berth_plan *p)
     struct memories m = recall(p);
     uint64_t *noted = ARENA_ARRAY(&p->scratch, uint64_t, bits_words(p->s->workloads.len) + 1);
 
-    for (size_t i = 0; f->made.len && i < p->wishes.len; i++) { /* in order */
+    for (size_t i = 0; f->made.len && i < p->wishes.len; i++) { /* in the order of demands */
         const struct wish *w = &p->wishes.at[i];
         if (!w->reservation || bits_has(noted, w->workload))
             continue;
@@ -136,7 +136,8 @@ static int compare_ends(const void *ctx, uint32_t a, uint32_t b)
     return (i > j) - (i < j);
 }
 
-/* Instances on its nodes that are expected to end before it begins; of many the last ones. */
+/* Lists the instances on the reservation's nodes that are expected to end before its start; if there are many, the last
+ * ones. */
 static void tell_blockers(struct future *f, const struct reservation *r, struct berth_standing *ret)
 {
     struct berth_plan *p = f->p;
@@ -179,7 +180,7 @@ void future_tell(struct berth_plan *p, const struct wish *w, struct berth_standi
     tell_blockers(p->c.future, r, ret);
 }
 
-/* A time as it is told: minutes, or (below 0) hours. */
+/* Rounds a time as it is shown: minutes, or (below 0) hours. */
 static int64_t rounded(int64_t ns)
 {
     int64_t minutes = (ns / 1000000000 + 59) / 60;

@@ -1,5 +1,5 @@
-/* reservation_test.c - reservations and who may start before them: nodes, devices, gangs, estimates that were wrong, and that an
- * applied plan leaves nothing to do.
+/* reservation_test.c - reservations and backfill: nodes, devices, gangs, wrong estimates, and that an applied plan
+ * leaves nothing to do.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
-/* Two of four nodes are free. The head needs all four; what ends in time starts before it, what does not waits. */
+/* Two of four nodes are free. The head needs all four; jobs that end in time start before it, others wait. */
 static void short_jobs_start_before_the_head(void **state)
 {
     (void)state;
@@ -39,7 +39,7 @@ static void short_jobs_start_before_the_head(void **state)
     scene_cleanup(&s);
 }
 
-/* Without reservations whatever fits is placed. */
+/* Without reservations every job that fits is placed. */
 static void without_reservations_nothing_is_kept(void **state)
 {
     (void)state;
@@ -52,7 +52,7 @@ static void without_reservations_nothing_is_kept(void **state)
     scene_cleanup(&s);
 }
 
-/* What is in no queue is passed over, and is passed itself by nothing that delays who is in one. */
+/* With `queued`, only jobs in a queue get reservations; other jobs may be overtaken. */
 static void only_what_is_in_a_queue_has_one(void **state)
 {
     static const struct berth_queue queue = {.id = "q"};
@@ -81,7 +81,7 @@ static void only_what_is_in_a_queue_has_one(void **state)
     }
 }
 
-/* What fits beside what is reserved may run for ever. */
+/* A pod that fits beside the reserved pods may run for ever. */
 static void what_fits_beside_is_placed(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void what_fits_beside_is_placed(void **state)
     scene_cleanup(&s);
 }
 
-/* With one reservation only the head is safe; with more, those behind it as well. */
+/* With one reservation only the head cannot be delayed; with more, those behind it as well. */
 static void each_reservation_is_safe(void **state)
 {
     static const struct {
@@ -122,7 +122,8 @@ static void each_reservation_is_safe(void **state)
     }
 }
 
-/* Of those that may stand on the same nodes the first is safe; who needs other nodes waits for none of them. */
+/* With `alike`, only the first jobs of those with the same constraints get reservations; a job that needs other nodes
+ * gets its own. */
 static void each_part_of_a_cluster_has_its_first(void **state)
 {
     static const struct {
@@ -158,7 +159,7 @@ static void each_part_of_a_cluster_has_its_first(void **state)
     }
 }
 
-/* Reservations stand one behind the other, and beside one another. */
+/* Reservations are made one after the other, and beside one another. */
 static void many_wait_in_order(void **state)
 {
     (void)state;
@@ -187,7 +188,7 @@ static void many_wait_in_order(void **state)
     scene_cleanup(&s);
 }
 
-/* A node that is free for a while, and then reserved, does not count for what would still run then. */
+/* A node that is free for a while and then reserved does not count for a job that would still run then. */
 static void a_gap_that_is_too_short_is_left(void **state)
 {
     (void)state;
@@ -200,7 +201,8 @@ static void a_gap_that_is_too_short_is_left(void **state)
     run_job(&s, (struct job){.id = "z", .cpu = 1000, .seconds = 200}, "c", 0);
     put_job(&s, (struct job){.id = "head", .pods = 2, .cpu = 1000, .seconds = 100}); /* 200 to 300 on a and c */
     put_job(&s, (struct job){.id = "gap", .pods = 2, .cpu = 500, .seconds = 100});   /* 100 to 200 on a */
-    put_job(&s, (struct job){.id = "next", .pods = 3, .cpu = 500, .seconds = 140});  /* a is free too shortly */
+    /* a is free for too short a time */
+    put_job(&s, (struct job){.id = "next", .pods = 3, .cpu = 500, .seconds = 140});
     step(&s, "");
     assert_int_equal(start_of(&s, "head"), 200);
     assert_int_equal(start_of(&s, "gap"), 100);
@@ -208,7 +210,7 @@ static void a_gap_that_is_too_short_is_left(void **state)
     scene_cleanup(&s);
 }
 
-/* Two pods of 500 fit on a until 200, one on b from 150 on: three never do before 300. */
+/* Two pods of 500 fit on a until 200, and one on b from 150 on: three never fit before 300. */
 static void counts_fall_when_a_reservation_comes_near(void **state)
 {
     (void)state;
@@ -226,7 +228,7 @@ static void counts_fall_when_a_reservation_comes_near(void **state)
     scene_cleanup(&s);
 }
 
-/* A master and its workers have their places at the same moment. */
+/* A master and its workers start at the same moment. */
 static void roles_start_together(void **state)
 {
     (void)state;
@@ -258,7 +260,7 @@ static uint64_t gpus_of(struct scene *s, const char *id)
     return 0;
 }
 
-/* Four GPUs, two in use. The head gets 0, 1 and 2; so what runs for long must have 3, though 2 is free, too. */
+/* Four GPUs, two in use. The head gets 0, 1 and 2; so the long job must get 3, though 2 is free, too. */
 static void devices_are_kept_one_by_one(void **state)
 {
     static const struct berth_gpu gpus[4] = {
@@ -286,7 +288,7 @@ static void devices_are_kept_one_by_one(void **state)
     scene_cleanup(&s);
 }
 
-/* Shares of one GPU: two halves wait for the same device, a third for the next. */
+/* Shares of GPUs: two halves wait for the same device, a third one for the next device. */
 static void shares_of_a_device_are_reserved(void **state)
 {
     static const struct berth_gpu gpus[2] = {
@@ -308,7 +310,7 @@ static void shares_of_a_device_are_reserved(void **state)
 
 /* ---- estimates -------------------------------------------------------------------------------------------------- */
 
-/* Who runs for longer than expected is expected to need twice as long, and again, at most its limit. */
+/* A job that outruns its estimate is expected to need twice as long, again and again, at most its limit. */
 static void estimates_are_doubled_when_outrun(void **state)
 {
     static const struct {
@@ -341,7 +343,8 @@ static void estimates_are_doubled_when_outrun(void **state)
     }
 }
 
-/* By the limit what runs is waited for; who may go before goes by its estimate, and then counts by its limit, too. */
+/* With until_limit, running jobs are expected to run until their limits. Whether a job may start before a reservation
+ * follows from its estimate; once it runs, its limit counts, too. */
 static void ends_may_be_those_of_the_limits(void **state)
 {
     static const struct {
@@ -367,7 +370,7 @@ static void ends_may_be_those_of_the_limits(void **state)
     }
 }
 
-/* Also of what this plan starts. */
+/* until_limit also applies to pods that this plan places. */
 static void what_starts_ends_by_its_limit_too(void **state)
 {
     (void)state;
@@ -382,7 +385,7 @@ static void what_starts_ends_by_its_limit_too(void **state)
     }
 }
 
-/* Services end never: nobody can say when there will be room. */
+/* Services never end: no start can be predicted. */
 static void services_are_not_waited_for(void **state)
 {
     (void)state;
@@ -413,11 +416,11 @@ static void facts_follow_the_start(void **state)
     assert_int_equal(fact.at_ns, START_NS);
     step(&s, "");
 
-    s.now_ns += 50 * SCENE_SECOND_NS; /* nothing is new */
+    s.now_ns += 50 * SCENE_SECOND_NS; /* nothing has changed */
     scene_plan(&s);
     assert_int_equal(berth_plan_facts(s.p), 0);
 
-    s.now_ns += 50 * SCENE_SECOND_NS; /* it has outrun its estimate */
+    s.now_ns += 50 * SCENE_SECOND_NS; /* the running job has outrun its estimate */
     scene_plan(&s);
     assert_int_equal(berth_plan_facts(s.p), 1);
     assert_int_equal(berth_plan_fact(s.p, 0).value, START_NS + 200 * SCENE_SECOND_NS);

@@ -1,16 +1,16 @@
-/* reserve.c - making reservations: for one role by a sweep (earliest_start.c), for several by trying moments. */
+/* reserve.c - makes reservations: for one role by a sweep (earliest_start.c), for several roles by trying moments. */
 #include "base/bits.h"
 #include "base/hash.h"
 #include "core/backfill/timeline.h"
 
 enum { MOMENTS_MAX = 32, TRIES_MAX = 64 };
 
-/* All that is to be placed at once. */
+/* All pods that must be placed at once. */
 struct party {
     struct pods_wanted *at;
     uint32_t len;
     int64_t duration_ns;
-    int64_t latest_ns; /* at which it may begin and meet every deadline */
+    int64_t latest_ns; /* the latest start that meets every deadline */
 };
 
 static void party_add(struct berth_plan *p, struct party *y, const struct wish *w, uint32_t pods)
@@ -28,7 +28,7 @@ static void party_add(struct berth_plan *p, struct party *y, const struct wish *
     if (t && t->deadline_ns) {
         int64_t latest = duration == BERTH_NEVER_NS ? INT64_MIN : t->deadline_ns - duration;
         y->latest_ns = latest < y->latest_ns ? latest : y->latest_ns;
-        plan_recheck(p, latest == INT64_MIN ? latest : latest + 1); /* then it is too late */
+        plan_recheck(p, latest == INT64_MIN ? latest : latest + 1); /* from then on it is too late */
     }
 }
 
@@ -69,7 +69,7 @@ static void unkeep(struct future *f, size_t to)
     }
 }
 
-/* All of them at that moment, one role after the other; the places of one are kept from the next. */
+/* Finds places for all roles at that moment, one role after another; the places of one role are kept from the next. */
 static bool try_at(struct future *f, const struct party *y, struct reservation *r, place_list *places)
 {
     size_t before = f->kept.len;
@@ -85,7 +85,7 @@ static bool try_at(struct future *f, const struct party *y, struct reservation *
     return ok;
 }
 
-/* All moments after that one at which a node may gain, in order, each once. */
+/* Returns all moments after that one at which a node may gain resources, in order, each once. */
 static const struct keyed *moments(struct future *f, int64_t after_ns, size_t *ret_len)
 {
     struct arena *a = &f->p->scratch;
@@ -102,7 +102,7 @@ static const struct keyed *moments(struct future *f, int64_t after_ns, size_t *r
         rows[n++].key = (uint64_t)f->made.at[i]->end_ns;
     for (uint32_t i = 0; i < f->windows_len; i++)
         rows[n++].key = (uint64_t)f->windows[i].end_ns;
-    for (size_t i = 0; i < n; i++) { /* those after it, as what is left until then */
+    for (size_t i = 0; i < n; i++) { /* later moments only, as the difference to after_ns */
         int64_t at = (int64_t)rows[i].key;
         if (at > after_ns && at != BERTH_NEVER_NS)
             rows[len++].key = (uint64_t)at - (uint64_t)after_ns;
@@ -116,7 +116,8 @@ static const struct keyed *moments(struct future *f, int64_t after_ns, size_t *r
     return rows;
 }
 
-/* Tries some of the moments after the first at which each role alone would fit: all at first, then ever fewer. */
+/* Tries moments from the first one on at which each role alone would fit: every moment at first, then with growing
+ * distance. */
 static bool try_after(struct future *f, const struct party *y, struct reservation *r, place_list *places)
 {
     size_t len, at = 0, stride = 1;
@@ -134,7 +135,7 @@ static bool try_after(struct future *f, const struct party *y, struct reservatio
     return false;
 }
 
-/* One role alone: its places come with the moment. */
+/* For a single role: the sweep finds the moment and the places. */
 static bool find_one(struct future *f, const struct party *y, struct reservation *r, place_list *places)
 {
     r->start_ns = earliest(f, y->at, y->duration_ns, places);
@@ -156,7 +157,8 @@ static bool find_many(struct future *f, const struct party *y, struct reservatio
     return try_after(f, y, r, places);
 }
 
-/* Is it known that nobody can say when it fits? What would fit now was refused for something that cannot be foreseen. */
+/* Returns whether an earlier search shows that no start can be predicted. Pods that would fit now were refused for a
+ * reason that cannot be predicted. */
 static bool is_unforeseen(const struct future *f, const struct party *y)
 {
     const struct wish *w = &f->p->wishes.at[y->at->wish];
@@ -181,7 +183,7 @@ static bool find(struct future *f, const struct party *y, struct reservation *r,
 {
     bool ever = could_ever(f, y);
     bool found = ever && (y->len == 1 ? find_one(f, y, r, places) : find_many(f, y, r, places));
-    bool foreseen = found && r->start_ns > f->p->s->now_ns; /* what fits now was refused for something else */
+    bool foreseen = found && r->start_ns > f->p->s->now_ns; /* pods that fit now were refused for another reason */
     f->tries += !foreseen && (ever || y->len > 1);
     if (!foreseen && y->len == 1 && y->at->only == NONE) {
         const struct wish *w = &f->p->wishes.at[y->at->wish];
@@ -227,13 +229,13 @@ static void enter(struct future *f, struct reservation *r)
     }
 }
 
-/* What the round before reserved for it, if all before it stands as it did then. */
+/* Returns the demand's reservation of the round before, if everything before it is as it was then. */
 static struct reservation *found_before(struct future *f, uint32_t wish)
 {
     f->reuse = f->reuse && f->placements == f->round_placements;
     struct reservation *r = f->reuse && f->before_at < f->before.len ? f->before.at[f->before_at] : NULL;
     if (r && r->wish < wish)
-        f->reuse = false; /* one before it is no longer there */
+        f->reuse = false; /* an earlier demand with a reservation is gone */
     return r && r->wish == wish ? f->before.at[f->before_at++] : NULL;
 }
 
@@ -253,28 +255,29 @@ static struct reservation *reserve_anew(struct future *f, const struct party *y,
     return r;
 }
 
-/* Has another wish of the same workload one already? It is told of one, and there is one for all its pods: those of another tier,
- * those of a move that gave way, those stopped for others, and those that are missing. A gang has one for all it needs. */
+/* Returns whether another demand of the same workload has a reservation. A workload has one reservation for all its
+ * pods: those of another tier, of a move that was given up, victims, and missing ones. A gang has one for all that it
+ * needs. */
 static bool is_reserved(const struct future *f, const struct wish *w)
 {
     return w->group == NONE && bits_has(f->having, w->workload);
 }
 
-/* Have those that may stand on the same nodes as many as they may? Who that is follows from the order alone, so that the next plan
- * reserves for the same ones. */
+/* Returns whether the demands with the same constraints have as many reservations as the policy allows. Which demands
+ * have them follows from the order alone, so the next plan reserves for the same ones. */
 static bool alike_full(const struct berth_plan *p, const struct wish *w)
 {
     uint32_t most = p->policy.backfill.alike;
     return most && p->c.future->alike[rules_of(p, w)] >= most;
 }
 
-/* May it have one at all? */
+/* Returns whether the policy allows the demand a reservation. */
 static bool is_eligible(const struct berth_plan *p, const struct wish *w)
 {
     return !p->policy.backfill.queued || w->queue != NONE;
 }
 
-/* Who may still have one is looked for from the last one found on: in a round there are ever fewer. */
+/* The search begins at the last demand found: during a round, ever fewer demands may get a reservation. */
 bool future_full(const struct berth_plan *p, size_t next)
 {
     struct future *f = p->c.future;
@@ -306,8 +309,8 @@ bool future_reserve(struct berth_plan *p, struct wish *w, uint32_t len)
     struct arena_mark mark = arena_mark(&p->scratch);
     struct party y = party_of(p, w, len);
     struct reservation *before = y.len ? found_before(f, wish) : NULL;
-    /* All that was placed since stood behind it and took nothing it needs: of one role it is still the best, if nothing was
-     * stopped since. */
+    /* All pods placed since then come after this demand and took nothing that it needs: with a single role the
+     * reservation is still the best, if nothing was stopped since. */
     bool stands = before && y.len == 1 && before->stops == p->stop_state;
     struct reservation *r = stands ? before : y.len ? reserve_anew(f, &y, wish) : NULL;
     f->reuse = f->reuse && (r ? before && hash_made(r, 0) == hash_made(before, 0) : !before);

@@ -1,4 +1,4 @@
-/* timeline.c - what is free on a node as time goes on. */
+/* timeline.c - free resources of a node over time. */
 #include "core/backfill/timeline.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 /* ---- room on one node ------------------------------------------------------------------------------------------- */
 
-enum { UNSUITED = INT32_MIN / 2 }; /* never enough, whatever is given back */
+enum { UNSUITED = INT32_MIN / 2 }; /* never enough, whatever is freed */
 
 bool room_load(const struct cycle *c, const struct class *k, uint32_t position, struct room *ret)
 {
@@ -39,7 +39,7 @@ void room_add(const struct class *k, struct room *r, const struct class *other, 
     needs_add(k, r, other, pods);
     if (!r->devices || !gpus)
         return;
-    bool share = other->gpu.milli < BERTH_GPU_MILLI; /* else each device is of one pod */
+    bool share = other->gpu.milli < BERTH_GPU_MILLI; /* otherwise each device belongs to one pod */
     int32_t times = share ? pods : (pods > 0) - (pods < 0);
     BITS_EACH (d, gpus) {
         if (d >= r->devices)
@@ -65,7 +65,7 @@ uint32_t room_fits_needs(const struct class *k, const struct room *r, uint32_t m
     return most;
 }
 
-/* Pods that may have a share of the device, at most `most`. */
+/* Returns the number of pods that may hold a share of the device, at most `most`. */
 static uint32_t shares(const struct class *k, const struct room *r, uint32_t d, uint32_t most)
 {
     int32_t need = (int32_t)k->gpu.milli;
@@ -116,9 +116,9 @@ static void room_min(const struct class *k, struct room *low, const struct room 
     }
 }
 
-/* ---- what is expected to end ------------------------------------------------------------------------------------ */
+/* ---- expected ends ---------------------------------------------------------------------------------------------- */
 
-/* Reserved instances that this plan makes real begin now, as the next plan will see. */
+/* Returns the reserved instances that this plan promotes: they start now, as the next plan will see. */
 static uint64_t *promoted(struct future *f)
 {
     struct berth_plan *p = f->p;
@@ -141,7 +141,7 @@ static int64_t end_of(struct future *f, const uint64_t *promotes, uint32_t slot)
     return future_end(p, i);
 }
 
-/* Indices by node: stable, so that those of a node stay in order of time. */
+/* Indexes the ends by node. The index is stable: the ends of a node stay in order of time. */
 static void index_nodes(struct future *f)
 {
     struct cycle *c = &f->p->c;
@@ -202,7 +202,7 @@ void timeline_sort_fresh(struct future *f)
         add[i] = (uint32_t)(old + i);
     sort_indices(add, add + more, more, compare_fresh, f->fresh.at);
     vec_resize(&f->fresh_order, len);
-    for (size_t to = len; more;) { /* from the end, so that nothing moves that need not */
+    for (size_t to = len; more;) { /* merges from the end, to move as few entries as possible */
         bool take_old = old && compare_fresh(f->fresh.at, f->fresh_order.at[old - 1], add[more - 1]) > 0;
         f->fresh_order.at[--to] = take_old ? f->fresh_order.at[--old] : add[--more];
     }
@@ -211,7 +211,7 @@ void timeline_sort_fresh(struct future *f)
 
 /* ---- one node --------------------------------------------------------------------------------------------------- */
 
-/* Most come in order of time. */
+/* Inserts in order of time; most changes come in that order. */
 static void change_add(change_list *list, struct change x)
 {
     vec_push(list, x);
@@ -298,7 +298,7 @@ bool timeline_holds(struct future *f, const struct class *k, uint32_t position, 
     struct room room;
 
     if (!room_load(&f->p->c, k, position, &room))
-        return true; /* others refuse it for that */
+        return true; /* other filters refuse the node for that */
     if (!room_fits_needs(k, &room, 1))
         return false;
     struct changes x = timeline_of(f, position);
@@ -314,7 +314,7 @@ bool timeline_holds(struct future *f, const struct class *k, uint32_t position, 
     return true;
 }
 
-/* ---- in the end ------------------------------------------------------------------------------------------------- */
+/* ---- after all expected ends ------------------------------------------------------------------------------------ */
 
 static void last_add(struct future *f, const struct class *k, uint32_t position)
 {
@@ -323,7 +323,8 @@ static void last_add(struct future *f, const struct class *k, uint32_t position)
             f->last[k->needs[i].resource][position] += k->needs[i].amount;
 }
 
-/* What this plan places afterwards ends, too, or leaves less: then it is too much that is said to be free. */
+/* Computes the free amounts after all expected ends. Pods placed later by this plan also end, or leave less: then the
+ * amounts are too high. */
 static void last_make(struct future *f)
 {
     struct cycle *c = &f->p->c;

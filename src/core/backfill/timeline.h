@@ -1,8 +1,8 @@
-/* timeline.h - what is free on a node as time goes on: what reservation.c, earliest_start.c and window.c share.
+/* timeline.h - free resources of a node over time; shared by reservation.c, earliest_start.c and window.c.
  *
- * From the moment of the plan on, a node has what is free once all stops are done (the later book); then each end that is
- * expected gives back what that instance holds, and each reservation takes and gives back. Ends are gathered once per plan,
- * when something is first asked; what the plan places is told by future_placed.
+ * At the moment of the plan, a node has what is free once all stops are done. Then each expected end of an instance
+ * frees what the instance holds, and each reservation takes resources at its start and frees them at its end. Ends are
+ * gathered once per plan, on first use; pods that the plan places are added by future_placed.
  */
 #pragma once
 
@@ -21,8 +21,8 @@ struct fresh_end {
     int64_t at_ns;
     const struct class *k;
     uint64_t gpus;
-    uint32_t position, next; /* of the node, NONE */
-    bool gone;               /* given back */
+    uint32_t position, next; /* the next one on the node, or NONE */
+    bool gone;               /* the placement was undone */
 };
 
 /* A place of a reservation. */
@@ -30,10 +30,10 @@ struct kept {
     const struct reservation *of;
     struct reserved_place place;
     const struct class *k;
-    uint32_t next; /* of the node, NONE */
+    uint32_t next; /* the next one on the node, or NONE */
 };
 
-/* Something given back (pods above 0) or taken at a moment. */
+/* Resources freed (pods above 0) or taken (pods below 0) at a moment. */
 struct change {
     int64_t at_ns;
     const struct class *k;
@@ -43,61 +43,62 @@ struct change {
 
 typedef VEC(struct change) change_list;
 
-/* A window of the policy, resolved. */
+/* A window of the policy with its nodes and quotas looked up. */
 struct window {
     int64_t start_ns, end_ns;
     const char *id;
-    const uint64_t *nodes; /* positions */
+    const uint64_t *nodes; /* bit set of positions */
     const uint32_t *quotas;
     uint32_t quotas_len;
 };
 
-/* What of a class found no place: so many pods at once, for so long, with these rights. */
+/* A failed search for a class: number of pods at once, durations, and the windows of others. */
 struct hopeless {
     int64_t duration_ns, longest_ns;
     uint64_t foreign;
     uint32_t pods;
-    uint32_t round; /* of which it was; else of an earlier one */
-    bool fits;      /* of what cannot be foreseen: so many would fit at once, for no longer than that */
+    uint32_t round; /* round of the failure; an older one is void */
+    bool fits;      /* in `unforeseen`: up to so many pods would fit now, for up to these durations */
 };
 
 struct future {
     struct berth_plan *p;
     struct ending *ends; /* by time; NULL: not gathered yet */
     uint32_t ends_len;
-    uint32_t *first_end; /* [position]: into by_node; [len] is their number */
+    uint32_t *first_end; /* [position]: index into by_node; [len] is their number */
     uint32_t *by_node;   /* indices of ends, by node, then time */
     VEC(struct fresh_end) fresh;
-    VEC(uint32_t) fresh_order; /* by time; may lag behind */
+    VEC(uint32_t) fresh_order; /* indices of fresh by time; timeline_sort_fresh adds the new ones */
     uint32_t *fresh_of;        /* [position]: the last one there, or NONE */
     VEC(struct reservation *) made;
     VEC(struct kept) kept;
     uint32_t *kept_of;    /* [position]: the last one there, or NONE */
-    uint64_t *reserved;   /* positions with a place that is kept */
-    uint64_t *having;     /* workloads with a reservation */
-    uint32_t *alike;      /* [rules]: reservations of those that have them */
+    uint64_t *reserved;   /* bit set of positions with a reserved place */
+    uint64_t *having;     /* bit set of workloads with a reservation */
+    uint32_t *alike;      /* [rules]: number of reservations for workloads with these constraints */
     size_t open;          /* see future_full */
-    change_list *changes; /* [position]: all that changes there, in order; NULL: none was asked for */
-    uint64_t *known;      /* positions for which that is so */
-    uint32_t stops;       /* of the plan, when they were made */
-    int64_t **last;       /* [resource][position]: what is free when all that ends has ended; NULL: not asked yet */
-    int64_t *last_most;   /* [resource]: the most of any node */
-    uint32_t last_stops;  /* of the plan, when they were made */
+    change_list *changes; /* [position]: all changes there, in order; NULL: not used yet */
+    uint64_t *known;      /* bit set of positions whose `changes` are valid */
+    uint32_t stops;       /* stop_turns of the plan when `changes` were made */
+    int64_t **last;       /* [resource][position]: free amount after all expected ends; NULL: not used yet */
+    int64_t *last_most;   /* [resource]: the maximum over all nodes */
+    uint32_t last_stops;  /* stop_turns of the plan when `last` was made */
     const struct window *windows;
     uint32_t windows_len;
-    struct hopeless (*hopeless)[2]; /* [class]: one pod; a gang */
-    struct hopeless *unforeseen;    /* [class]: nobody can say when so many pods fit */
+    struct hopeless (*hopeless)[2]; /* [class][0: one pod; 1: a gang] */
+    struct hopeless *unforeseen;    /* [class]: no start can be predicted for so many pods */
     uint32_t round;
-    uint32_t tries;     /* of this round that found nothing */
-    int64_t horizon_ns; /* the last start of this round: the next is not far behind */
-    /* The round before: what it reserved stands, as long as nothing has stopped since and this one has placed nothing. */
+    uint32_t tries;     /* failed searches of this round */
+    int64_t horizon_ns; /* the latest start of this round: the next start is probably not much later */
+    /* Reservations of the round before. They stay valid as long as nothing was stopped since then and this round has
+     * placed nothing. */
     VEC(struct reservation *) before;
     size_t before_at;
     bool reuse;
     size_t round_wishes;
     uint64_t placements, round_placements;
-    uint64_t made_hash, made_before; /* of the reservations of this round, and of the one before */
-    bool asked;                      /* somebody wanted a reservation: what is expected matters */
+    uint64_t made_hash, made_before; /* of the reservations of this round, and of the round before */
+    bool asked;                      /* a reservation was requested: expected ends matter */
     bool refused;                    /* see future_refused */
 };
 
@@ -109,7 +110,7 @@ static inline int64_t add_ns(int64_t at_ns, int64_t more_ns)
 
 /* ---- room on one node ------------------------------------------------------------------------------------------- */
 
-/* What is free there of what a class needs: of each need, and of each device that suits it. */
+/* The free amount on a node of each need of a class, and of each device that suits the class. */
 struct room {
     int64_t free[BERTH_RESOURCES_MAX];
     int32_t milli[BERTH_NODE_GPUS_MAX];
@@ -117,62 +118,63 @@ struct room {
     uint32_t devices;
 };
 
-/* Once all stops are done; false: nobody has any of something it needs. */
+/* Loads what is free once all stops are done; returns false if no node has one of the needed resources. */
 bool room_load(const struct cycle *c, const struct class *k, uint32_t position, struct room *ret);
-/* Gives back what `pods` pods of the other class hold, or takes it (below 0). */
+/* Adds what `pods` pods of the other class hold; a negative number subtracts it. */
 void room_add(const struct class *k, struct room *r, const struct class *other, uint64_t gpus, int32_t pods);
-/* Pods that fit, at most `most`; and by resources alone. */
+/* Return the number of pods that fit, at most `most`; room_fits_needs considers resources without devices. */
 uint32_t room_fits(const struct class *k, const struct room *r, uint32_t most);
 uint32_t room_fits_needs(const struct class *k, const struct room *r, uint32_t most);
-/* Devices of which one more pod may have (a share of) one. */
+/* Returns the devices that one more pod may hold, or hold a share of, a bit each. */
 uint64_t room_devices(const struct class *k, const struct room *r);
 
 /* ---- time ------------------------------------------------------------------------------------------------------- */
 
-/* Finds out what is expected to end, unless that is known. */
+/* Gathers the expected ends, unless that was done. */
 void timeline_gather(struct future *f);
 /* Brings fresh_order up to date. */
 void timeline_sort_fresh(struct future *f);
-/* All that changes on the node after the moment of the plan, in order. */
+/* All changes on the node after the moment of the plan, in order. */
 struct changes {
     const struct change *at;
     size_t len;
 };
 struct changes timeline_of(struct future *f, uint32_t position);
-/* Something is different there. */
+/* Call when the changes of the node are no longer valid. */
 void timeline_changed(struct future *f, uint32_t position);
-/* The least that is free there of what the class needs, from `at` until the duration is over; false: as room_load. */
+/* Computes the minimum that is free of what the class needs, from `at` until the duration is over; returns false as
+ * room_load does. */
 bool timeline_low(struct future *f, const struct class *k, uint32_t position, int64_t at_ns, int64_t duration_ns,
                   struct room *ret);
-/* Of a class without GPUs: is there always room for one more, from now on up to that moment? Looks no further than to the
- * first at which there is not. */
+/* For a class without GPUs: returns whether there is always room for one more pod from now until that moment. Stops at
+ * the first moment without room. */
 bool timeline_holds(struct future *f, const struct class *k, uint32_t position, int64_t last_ns);
 
-/* Could so many pods of the class fit once all that is expected to end has ended, if nothing were reserved? Of resources
- * alone. */
+/* Returns whether so many pods of the class could fit after all expected ends if nothing were reserved. Considers
+ * resources only. */
 bool timeline_ever(struct future *f, const struct class *k, uint32_t pods);
 
 /* ---- windows ---------------------------------------------------------------------------------------------------- */
 
 void windows_resolve(struct future *f);
-/* The windows whose nodes the workload has no right to, a bit each; there are at most WINDOWS_MAX. */
+/* Returns the windows whose nodes the workload may not use, a bit each; there are at most WINDOWS_MAX. */
 uint64_t windows_foreign(const struct future *f, uint32_t workload);
 
-/* ---- the earliest moment ---------------------------------------------------------------------------------------- */
+/* ---- search for the first start --------------------------------------------------------------------------------- */
 
-/* What is asked for: pods of a class for so long, on these nodes, all at once. */
+/* A request for pods of a class, all at once. */
 struct pods_wanted {
     const struct class *k;
     uint32_t wish, workload, pods;
     uint32_t only; /* a position, or NONE */
     uint64_t foreign;
-    int64_t longest_ns; /* that it might run, for the windows of others */
+    int64_t longest_ns; /* maximum run time, for the windows of others */
 };
 
 typedef VEC(struct reserved_place) place_list;
 
-/* The first moment at which they fit, the present one included; BERTH_NEVER_NS: none can be foreseen. Then their places, in
- * order of position, are added to `places`. */
+/* Returns the first moment, now included, at which the pods fit, and adds their places to `places` in order of
+ * position; BERTH_NEVER_NS if no moment can be predicted. */
 int64_t earliest(struct future *f, const struct pods_wanted *d, int64_t duration_ns, place_list *places);
-/* Their places at a moment that is given; false: too few. */
+/* Adds the places of the pods at a given moment; returns false if too few fit. */
 bool places_at(struct future *f, const struct pods_wanted *d, int64_t at_ns, int64_t duration_ns, place_list *places);

@@ -1,4 +1,4 @@
-/* window.c - windows of the policy: which nodes they are about, and who has a right to them. */
+/* window.c - windows of the policy: their nodes, and which workloads may use them. */
 #include <string.h>
 
 #include "base/bits.h"
@@ -17,7 +17,7 @@ static const char *label_text(const struct berth_snapshot *s, struct labels labe
     return NULL;
 }
 
-/* As expr_holds in shape.c, of a condition whose words the snapshot may never have heard of. */
+/* As expr_holds in core/model/shape.c, for a condition with words that the snapshot may not know. */
 static bool expr_text_holds(const struct berth_expr *e, const char *value)
 {
     bool listed = false;
@@ -55,7 +55,7 @@ static bool terms_hold(const struct berth_snapshot *s, const struct berth_window
 
 struct named_nodes {
     const struct cycle *c;
-    struct map map; /* of ids, to positions */
+    struct map map; /* from ids to positions */
 };
 
 static bool same_id(const void *ctx, uint32_t position, const void *id)
@@ -89,7 +89,7 @@ static const uint64_t *nodes_of(struct named_nodes *names, const struct berth_wi
     return nodes;
 }
 
-/* ---- rights ----------------------------------------------------------------------------------------------------- */
+/* ---- permitted workloads ---------------------------------------------------------------------------------------- */
 
 static const uint32_t *quotas_of(const struct cycle *c, const struct berth_window *w, uint32_t *ret_len)
 {
@@ -146,7 +146,7 @@ uint64_t windows_bind(const struct turn *t)
     if (!f || !f->windows_len)
         return 0;
     int64_t until =
-        add_ns(f->p->s->now_ns, future_longest(f->p, t->workload)); /* what it might need, not what is expected */
+        add_ns(f->p->s->now_ns, future_longest(f->p, t->workload)); /* the maximum run time, not the expected one */
     uint64_t foreign = windows_foreign(f, t->workload), bind = 0;
     BITS_EACH (i, foreign)
         bind |= (uint64_t)(until > f->windows[i].start_ns) << i;

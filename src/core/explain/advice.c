@@ -1,8 +1,8 @@
-/* advice.c - changes that would let more pods of a workload be placed, each shown by a plan.
+/* advice.c - finds changes that would let more pods of a workload be placed, and proves each by a plan.
  *
- * Candidates come from the filters that refuse nodes (explain.h) and from what nodes have free. A candidate is a
- * guess: topology constraints, quotas, reservations and the rest of a gang may refuse the pod still. So each is
- * applied to a copy of the snapshot (what_if.h) and planned, and only what that plan does is told.
+ * Candidates come from the filters that refuse nodes (explain.h) and from what nodes have free. A candidate is only a
+ * guess: topology constraints, quotas, reservations and the rest of a gang may still refuse the pod. So each candidate
+ * is applied to a copy of the snapshot (what_if.h) and planned, and only the result of that plan is reported.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ enum { CANDIDATES_MAX = 24 };
 
 struct candidate {
     struct what_if what;
-    uint32_t class; /* of the order: lower first */
+    uint32_t class; /* one of the enum below: lower first */
     uint64_t score; /* within its class: higher first */
 };
 
@@ -31,10 +31,10 @@ struct advising {
     size_t len;
 };
 
-/* Order of the candidates: what keeps most of the description first. */
+/* Order of the candidates: those that keep most of the description are first. */
 enum { LESS_FOR_ALL, SMALLER_GANG, FEWER_RULES, LESS_FOR_ONE };
 
-/* Two verdicts may suggest the same change. */
+/* Returns whether the change is a candidate already: two verdicts may suggest the same one. */
 static bool is_listed(const struct advising *a, const struct what_if *what)
 {
     for (size_t i = 0; i < a->len; i++) {
@@ -53,10 +53,10 @@ static void candidate_add(struct advising *a, uint32_t class, uint64_t score, st
         a->at[a->len++] = (struct candidate){what, class, score};
 }
 
-/* ---- less of a resource ----------------------------------------------------------------------------------------- */
+/* ---- smaller requests ------------------------------------------------------------------------------------------- */
 
-/* Nodes on which a pod would fit with less of what the verdict is about; without a verdict, nodes on which one fits
- * now. */
+/* Returns the nodes on which a pod would fit with a smaller request of the verdict's resource; without a verdict, the
+ * nodes on which a pod fits now. */
 static uint64_t near_bits(const struct inquest *q, const struct verdict *v, uint32_t block)
 {
     uint64_t fits = layout_block_bits(q->p->c.l, block) & ~q->any[block];
@@ -72,8 +72,8 @@ static uint32_t devices_at(const struct inquest *q, uint32_t position)
     return devices;
 }
 
-/* How many pods fit there by everything but one resource, or but GPUs (NONE). Spread and affinity are left to the
- * plan. */
+/* Returns how many pods fit on the node if one resource, or (NONE) GPUs, are not counted. Spread and affinity are left
+ * to the plan. */
 static int64_t pods_beside(const struct inquest *q, uint32_t resource, uint32_t position)
 {
     const struct class *k = q->t.k;
@@ -93,7 +93,7 @@ static int64_t pods_beside(const struct inquest *q, uint32_t resource, uint32_t 
     return pods > 0 ? pods : 0;
 }
 
-/* Do so many pods fit at once, each with `amount` of the resource? */
+/* Returns whether so many pods fit at once, each with `amount` of the resource. */
 static bool amount_fits(const struct inquest *q, const struct verdict *v, uint32_t resource, int64_t amount,
                         uint32_t pods)
 {
@@ -114,7 +114,7 @@ static bool is_size(const char *resource)
            strcmp(resource, "ephemeral-storage") == 0;
 }
 
-/* The largest amount that reads well: whole units of which there are at least 64, or that divide it. */
+/* Rounds down to a readable amount: to whole units of which there are at least 64, or that divide the amount. */
 static int64_t amount_round(const char *resource, int64_t amount)
 {
     int64_t unit = 1;
@@ -125,7 +125,7 @@ static int64_t amount_round(const char *resource, int64_t amount)
     return amount - amount % unit;
 }
 
-/* The most of the resource with which so many pods fit at once; 0: none do. */
+/* Returns the largest amount of the resource with which so many pods fit at once; 0: none. */
 static int64_t amount_for(const struct inquest *q, const struct verdict *v, const struct need *need, uint32_t pods)
 {
     int64_t fits = 0, over = need->amount;
@@ -203,9 +203,9 @@ static void less(struct advising *a, uint32_t pods, uint32_t class)
     fewer_gpus(a, pods, class);
 }
 
-/* ---- a smaller gang, fewer rules -------------------------------------------------------------------------------- */
+/* ---- a smaller gang, fewer constraints -------------------------------------------------------------------------- */
 
-/* A gang of several workloads has no size of its own. */
+/* Returns whether the gang has a single workload; a gang of several workloads has no size of its own. */
 static bool gang_alone(const struct advising *a)
 {
     const struct workload *w = snapshot_workload(a->p->s, a->w->workload);
@@ -223,7 +223,7 @@ static void smaller_gang(struct advising *a)
                   (struct what_if){.change = BERTH_CHANGE_GANG, .amount = min - w->needed + w->gang_fits});
 }
 
-/* What is left out for each reason; BERTH_CHANGE_REQUEST: nothing. */
+/* Returns the constraint to remove for a reason; BERTH_CHANGE_REQUEST: none. */
 static enum berth_change change_of(enum reason reason)
 {
     static const enum berth_change changes[REASONS_LEN] = {
@@ -245,7 +245,7 @@ static enum berth_change change_of(enum reason reason)
     return changes[reason];
 }
 
-/* Would the change be one: is there anything to leave out? */
+/* Returns whether the demand has such a constraint. */
 static bool has_rule(const struct advising *a, enum berth_change change)
 {
     const struct gpu_need *gpu = &a->q.t.k->gpu;
@@ -254,7 +254,7 @@ static bool has_rule(const struct advising *a, enum berth_change change)
     return change != BERTH_CHANGE_REQUEST;
 }
 
-/* The first cordoned node that refuses for its state alone. */
+/* Suggests the first cordoned node that is refused for its state alone. */
 static void uncordon(struct advising *a, const struct verdict *v)
 {
     for (uint32_t at = 0; at < a->p->c.len; at++)
@@ -264,7 +264,7 @@ static void uncordon(struct advising *a, const struct verdict *v)
         }
 }
 
-/* The taint that keeps the first node away which refuses for nothing else. */
+/* Suggests a toleration for the first node that is refused for a taint alone. */
 static void tolerate(struct advising *a, const struct verdict *v)
 {
     for (uint32_t at = 0; at < a->p->c.len; at++) {
@@ -311,9 +311,9 @@ static void candidates_find(struct advising *a)
         less(a, 1, LESS_FOR_ONE);
 }
 
-/* ---- trying ----------------------------------------------------------------------------------------------------- */
+/* ---- trying candidates ------------------------------------------------------------------------------------------ */
 
-/* What a plan does for a workload. */
+/* The placements of a plan for a workload. */
 struct outcome {
     uint32_t placed, after;
     const char *node;
@@ -349,9 +349,9 @@ static bool candidate_try(struct advising *a, const struct what_if *what, struct
     return made && ret->placed > a->placed;
 }
 
-/* ---- in words --------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------- */
 
-/* An amount that may be written so in a request: without loss. */
+/* Formats an amount without loss, as it may be written in a request. */
 static const char *exact_text(struct arena *arena, const char *resource, int64_t amount)
 {
     static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
@@ -442,7 +442,7 @@ static struct berth_advice advice_of(const struct advising *a, const struct what
     };
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------- */
+/* ---- entry point ------------------------------------------------------------------------------------------------ */
 
 size_t advice_find(struct berth_plan *p, const struct wish *w, uint32_t left, const struct berth_policy *policy,
                    size_t tries, struct berth_advice *ret, size_t cap)
@@ -451,7 +451,7 @@ size_t advice_find(struct berth_plan *p, const struct wish *w, uint32_t left, co
     uint32_t order[2 * CANDIDATES_MAX];
     size_t len = 0;
     if (w->replaces != NONE || w->elsewhere || p->c.len == 0)
-        return 0; /* its pod runs already, and is to move */
+        return 0; /* the demand is a move: its pod runs already */
     a.placed = outcome_of(p, w->workload).placed;
     a.waiting = left + a.placed;
     a.at_once = w->group != NONE && w->needed ? w->needed : left;

@@ -1,4 +1,4 @@
-/* advice_test.c - changes that let more pods be placed: only what a plan then does is told. */
+/* advice_test.c - changes that let more pods be placed: only what a plan proves is reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 enum { ADVICE_MAX = 4, TRIES = 8 };
 
-/* All advice for the workload, joined by "; ". */
+/* Expects all advice for the workload, joined by "; ". */
 static void expect_advice(struct scene *s, const char *workload, const char *want)
 {
     struct berth_policy policy = s->policy;
@@ -69,8 +69,8 @@ static void one_pod(void **state)
     }
 }
 
-/* Three nodes, two of them full; the third has a taint. A gang of two does not start on one node, whatever it
- * tolerates. */
+/* Three nodes, two of them full; the third has a taint. A gang of two does not start on one node, with or without a
+ * toleration. */
 static void a_gang_is_advised_as_a_whole(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void a_gang_is_advised_as_a_whole(void **state)
     scene_cleanup(&s);
 }
 
-/* Each node has room for a pod of the gang: no filter refuses any, and fewer pods fit. */
+/* Each node has room for one pod of the gang: no filter refuses a node, but fewer pods fit than the gang needs. */
 static void a_gang_may_begin_smaller(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void a_gang_may_begin_smaller(void **state)
     scene_cleanup(&s);
 }
 
-/* What would fit alone does not where a quota is used up, or somebody comes first. */
+/* A change that would help alone is not reported if a quota is used up, or if another demand comes first. */
 static void what_another_takes_is_no_advice(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void gpus_of_a_gang(void **state)
     scene_cleanup(&s);
 }
 
-/* The plan goes on saying the same, and the snapshot makes the same plan, after changes were tried. */
+/* After changes were tried, the plan reports the same, and the snapshot gives the same plan. */
 static void the_plan_stays_as_it_is(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
-/* explain.c - why a pod was left over: every filter alone, with counts.
+/* explain.c - the reasons why a pod has no place: runs every filter alone and counts nodes.
  *
- * Asked after the plan, of the state the plan leaves. One look per class where the class decides. advice.c says what
- * would help.
+ * Called after the plan was made, for the state that the plan leaves. Computed once per class where the class alone
+ * decides. advice.c suggests changes.
  */
 #include <assert.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "core/plan/headroom.h"
 #include "core/queue/plan_quota.h"
 
-/* ---- amounts in words ------------------------------------------------------------------------------------------- */
+/* ---- formatting amounts ----------------------------------------------------------------------------------------- */
 
 const char *explain_amount(struct arena *a, const char *resource, int64_t amount, bool up)
 {
@@ -41,15 +41,15 @@ const char *explain_amount(struct arena *a, const char *resource, int64_t amount
     return arena_fmt(a, "%lld%s", (long long)tenths / 10, units[unit]);
 }
 
-/* What a filter refuses that the rules alone decide. */
+/* The nodes that a filter refuses, for a filter that depends only on the constraints. */
 struct heard {
-    const uint64_t *refused; /* NULL: not heard yet */
+    const uint64_t *refused; /* NULL: not computed yet */
     uint64_t nodes;
 };
 
-/* ---- hearing ---------------------------------------------------------------------------------------------------- */
+/* ---- running the filters ---------------------------------------------------------------------------------------- */
 
-/* What the filter refuses, in `a`. */
+/* Returns the nodes that the filter refuses, allocated in `a`. */
 static struct heard refusals(struct inquest *q, const struct filter *f, uint32_t aspect, struct arena *a)
 {
     struct cycle *c = &q->p->c;
@@ -66,7 +66,7 @@ static struct heard refusals(struct inquest *q, const struct filter *f, uint32_t
     return (struct heard){bits, bits_count(bits, c->blocks)};
 }
 
-/* The same for all classes of the same rules: heard once. */
+/* As refusals; computed once for all classes with the same constraints. */
 static struct heard refusals_by_rules(struct inquest *q, size_t filter)
 {
     struct berth_plan *p = q->p;
@@ -95,7 +95,7 @@ static void hear(struct inquest *q, size_t filter, uint32_t aspect)
                                        .nodes = h.nodes};
 }
 
-/* Which nodes are refused by one verdict alone, and how many each verdict refuses so. */
+/* Finds the nodes with exactly one verdict, and counts them for each verdict. */
 static void count_only(struct inquest *q)
 {
     uint32_t blocks = q->p->c.blocks;
@@ -119,7 +119,7 @@ static int64_t need_of(const struct inquest *q, const struct verdict *v)
     return q->t.k->needs[v->aspect].amount;
 }
 
-/* The most that any node has of the resource, free or not. */
+/* Returns the largest capacity of the resource on any node. */
 static int64_t most_there(const struct inquest *q, const struct verdict *v)
 {
     int64_t most = 0;
@@ -130,7 +130,7 @@ static int64_t most_there(const struct inquest *q, const struct verdict *v)
     return most;
 }
 
-/* The most GPUs of the models and memory asked for that any node has. */
+/* Returns the largest number of GPUs of the requested models and memory on any node. */
 static uint32_t most_suited(const struct inquest *q)
 {
     const struct layout *l = q->p->c.l;
@@ -144,7 +144,8 @@ static uint32_t most_suited(const struct inquest *q)
     return most;
 }
 
-/* Of a verdict against every node: is it about what the nodes are, and not about what they hold? */
+/* For a verdict against every node: returns whether it is about the capacity of the nodes, and not about what is
+ * free. */
 static bool is_never(const struct inquest *q, const struct verdict *v)
 {
     if (v->filter->reason == REASON_GPU_KIND)
@@ -195,7 +196,7 @@ static const char *nodes_text(const struct inquest *q, uint64_t nodes)
     return arena_fmt(&q->p->arena, "%llu of %u nodes", (unsigned long long)nodes, all);
 }
 
-/* The most that any of them has free. */
+/* Returns the largest free amount on the refused nodes. */
 static int64_t most_free(const struct inquest *q, const struct verdict *v)
 {
     const int64_t *column = cycle_column(&q->p->c, q->t.k->needs[v->aspect].resource, false);
@@ -206,7 +207,7 @@ static int64_t most_free(const struct inquest *q, const struct verdict *v)
     return most;
 }
 
-/* Sentences are of nodes; one node alone "has" where several "have". */
+/* Puts the verb of a sentence about nodes into the singular for a single node. */
 static const char *verb(const char *sentence, bool one, struct arena *a)
 {
     static const char *const pairs[][2] = {
@@ -222,7 +223,7 @@ static const char *verb(const char *sentence, bool one, struct arena *a)
     return sentence;
 }
 
-/* "H100 GPUs", "GPUs with 80Gi of memory each" */
+/* Formats as "H100 GPUs" or "GPUs with 80Gi of memory each". */
 static const char *gpus_text(const struct inquest *q)
 {
     const struct gpu_need *need = &q->t.k->gpu;
@@ -241,7 +242,7 @@ static const char *gpus_text(const struct inquest *q)
     return arena_strdup(a, str_text(&s));
 }
 
-/* "no node has 64 CPUs; the largest has 32" */
+/* Formats as "no node has 64 CPUs; the largest has 32". */
 static const char *never_sentence(const struct inquest *q, const struct verdict *v)
 {
     struct arena *a = &q->p->arena;
@@ -259,7 +260,7 @@ static const char *never_sentence(const struct inquest *q, const struct verdict 
                      explain_amount(a, v->what, most, false));
 }
 
-/* A keep is of every zone, or of one domain. */
+/* Headroom is kept in every zone, or in one domain. */
 static const char *headroom_sentence(const struct inquest *q, const struct verdict *v, const char *nodes)
 {
     struct arena *a = &q->p->arena;
@@ -310,7 +311,7 @@ sym explain_taint(const struct inquest *q, uint32_t position)
 
 /* ---- explanations ----------------------------------------------------------------------------------------------- */
 
-/* First what no node can ever take, then what most nodes refuse. */
+/* Orders verdicts: first those that no node can ever satisfy, then by the number of refused nodes. */
 static bool before(const struct verdict *a, const struct verdict *b)
 {
     if (a->never != b->never)
@@ -339,7 +340,7 @@ static struct berth_reason *rows_of(struct inquest *q)
     return rows;
 }
 
-/* What was told lately, by reason and numbers. */
+/* A cached sentence, by reason and numbers. */
 struct told {
     enum reason reason;
     int64_t a, b;
@@ -353,7 +354,7 @@ const char **told_text(struct berth_plan *p, enum reason reason, int64_t a, int6
         p->told = ARENA_ARRAY(&p->arena, struct told, TOLD);
     struct told *at = &p->told[hash_pair((uint64_t)a * REASONS_LEN + reason, (uint64_t)b) % TOLD];
     if (at->text && (at->reason != reason || at->a != a || at->b != b))
-        at->text = NULL; /* of others, whose text stays where it is */
+        at->text = NULL; /* the slot held another sentence, whose text stays valid */
     at->reason = reason;
     at->a = a;
     at->b = b;
@@ -372,12 +373,12 @@ static struct berth_reason gang_reason(struct berth_plan *p, const struct wish *
     return (struct berth_reason){reasons[REASON_GANG].word, "", 0, 0, *text};
 }
 
-/* ---- reasons that are not of nodes ------------------------------------------------------------------------------ */
+/* ---- reasons that are not about nodes --------------------------------------------------------------------------- */
 
 static const char *quota_amount_text(struct berth_plan *p, uint32_t resource, int64_t amount)
 {
     if (resource == QUOTA_GPU)
-        return explain_amount(&p->arena, "cpu", amount, false); /* thousandths, too */
+        return explain_amount(&p->arena, "cpu", amount, false); /* GPUs are counted in thousandths, too */
     return explain_amount(&p->arena, resource == QUOTA_JOBS ? "" : snapshot_text(p->s, p->s->resources[resource].name),
                           amount, false);
 }
@@ -428,10 +429,10 @@ static uint32_t extra_reasons(struct berth_plan *p, const struct wish *w, struct
     return len;
 }
 
-/* ---- one wish --------------------------------------------------------------------------------------------------- */
+/* ---- one demand ------------------------------------------------------------------------------------------------- */
 
-/* What nodes say; where the class alone decides, once for all of it. Reservations and windows are left out: they are told by
- * the wish itself. */
+/* Returns the verdicts of filters on nodes; computed once per class where the class alone decides. Reservations and
+ * windows are left out: they are reported for each demand. */
 static const struct explanation *explain_nodes(struct berth_plan *p, const struct wish *w)
 {
     uint32_t class = w->class.v;
@@ -455,7 +456,8 @@ static const struct explanation *explain_nodes(struct berth_plan *p, const struc
     return e;
 }
 
-/* Is it a window over nodes that refuse for something else anyway? Without the window nothing would be different. */
+/* Returns whether the reason is a window over nodes that other filters refuse anyway, so that the window makes no
+ * difference. */
 static bool is_beside(const struct berth_plan *p, const struct explanation *nodes, const struct berth_reason *r)
 {
     if (r->reason != reasons[REASON_WINDOW].word)
@@ -464,7 +466,7 @@ static bool is_beside(const struct berth_plan *p, const struct explanation *node
         const struct window *w = &p->c.future->windows[i];
         if (w->id != r->what)
             continue;
-        assert(nodes->refused); /* the policy has windows */
+        assert(nodes->refused); /* because the policy has windows */
         for (uint32_t b = 0; b < p->c.blocks; b++)
             if (w->nodes[b] & ~nodes->refused[b])
                 return false;
@@ -498,10 +500,10 @@ const struct explanation *explain(struct berth_plan *p, const struct wish *w)
 
 /* ---- the nearest nodes ------------------------------------------------------------------------------------------ */
 
-/* How far a node is from taking a pod. */
+/* How far a node is from accepting a pod. */
 struct miss {
     uint32_t position, reasons;
-    int64_t share; /* millionths of what is needed that it lacks, of the resource of which it lacks most */
+    int64_t share; /* largest missing part of a needed resource, in millionths */
 };
 
 static int64_t free_at(const struct inquest *q, const struct verdict *v, uint32_t position)

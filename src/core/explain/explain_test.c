@@ -1,4 +1,6 @@
-/* explain_test.c - why a pod was left over: every reason with its nodes, most first, and the smallest change that helps. */
+/* explain_test.c - reasons why a pod has no place: every reason with its nodes, sorted by their number, and the nearest
+ * nodes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +23,7 @@ static struct berth_pending pending(struct scene *s, const char *workload)
     return (struct berth_pending){0};
 }
 
-/* "reason what nodes/only; ..." */
+/* Expects the reasons in the form "reason what nodes/only; ..." */
 static void expect_reasons(struct scene *s, const char *workload, const char *want)
 {
     char got[1024] = "";
@@ -95,7 +97,7 @@ static void what_is_refused_for_is_named(void **state)
     scene_cleanup(&s);
 }
 
-/* There is room for it: that its gang still stops something is all that keeps it away. */
+/* There is room for the pod: it waits only because its gang still stops an instance. */
 static void what_a_gang_may_have_beyond_its_minimum_waits_for_its_stops(void **state)
 {
     (void)state;
@@ -125,7 +127,8 @@ static void without_nodes(void **state)
     scene_cleanup(&s);
 }
 
-/* What no node can ever take is said first, in one sentence, even of what is short of other things on as many nodes. */
+/* A request above the capacity of every node is the first reason, in one sentence, even if other resources are short on
+ * as many nodes. */
 static void a_request_above_every_node_is_named_first(void **state)
 {
     static const struct {
@@ -201,7 +204,7 @@ static void more_gpus_than_any_node_has_are_named(void **state)
     }
 }
 
-/* Only where the window alone stands in the way does it stand before what other nodes lack. */
+/* A window comes before the reasons of other nodes only if the window alone keeps the pod away. */
 static void a_window_over_a_node_that_is_full_anyway_comes_last(void **state)
 {
     static const struct {
@@ -314,7 +317,8 @@ static void pendings_stand_in_the_order_of_the_plan(void **state)
     scene_cleanup(&s);
 }
 
-/* Fewest reasons first, then who lacks least in proportion, then in order of nodes; each with all it lacks. */
+/* Sorted by the fewest reasons, then by the smallest missing part, then by position; each node with all that it
+ * lacks. */
 static void the_nearest_nodes(void **state)
 {
     static const char *const want[] = {

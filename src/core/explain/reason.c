@@ -1,4 +1,4 @@
-/* reason.c - words and sentences. */
+/* reason.c - the words and sentences of the reasons. */
 #include "core/explain/reason.h"
 
 #include "berth.h"

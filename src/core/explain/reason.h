@@ -1,4 +1,4 @@
-/* reason.h - the vocabulary of "no": a stable word and a sentence for each. */
+/* reason.h - the reasons why a pod has no place: a stable word and a sentence for each. */
 #pragma once
 
 #include <stddef.h>
@@ -29,7 +29,7 @@ enum reason {
     REASON_RESERVED,
     REASON_WINDOW,
     REASON_DEADLINE,
-    /* not of nodes */
+    /* reasons that are not about nodes */
     REASON_GANG,
     REASON_NO_NODES,
     REASON_STOPPING,
@@ -43,7 +43,7 @@ enum reason {
 
 struct reason_row {
     const char *word;
-    const char *sentence; /* of the nodes that refuse */
+    const char *sentence; /* about the nodes that refuse */
 };
 
 extern const struct reason_row reasons[REASONS_LEN];

@@ -1,4 +1,4 @@
-/* reason_test.c - every reason has a word and a sentence of its own, and so have filters and scores. */
+/* reason_test.c - every reason, filter and score has a word and a sentence of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 enum { ROWS_MAX = 64 };
 
-/* Lists all of a vocabulary; returns how many there are. */
+/* Checks all entries of a list of words and sentences; returns their number. */
 static size_t vocabulary(const char *(*at)(size_t, const char **))
 {
     const char *words[ROWS_MAX], *sentences[ROWS_MAX], *word;

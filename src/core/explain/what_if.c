@@ -1,9 +1,9 @@
-/* what_if.c - copies of snapshots with one change. */
+/* what_if.c - makes copies of snapshots with one change. */
 #include "core/explain/what_if.h"
 
 #include <string.h>
 
-/* A class in the making, with the parts that a change may replace. */
+/* A class under construction, with the parts that a change may replace. */
 struct draft {
     struct berth_snapshot *s;
     struct class class;
@@ -37,7 +37,7 @@ static void toleration_add(struct draft *d, sym key)
     d->rules.tolerations = d->taste.tolerations = (struct tolerations){at, old->len + 1};
 }
 
-/* Leaves out the required ties of one kind. */
+/* Removes the required topology constraints of one kind. */
 static void ties_drop(struct draft *d, enum tie_kind kind)
 {
     struct tie_ix *ties = ARENA_ARRAY(&d->s->arena, struct tie_ix, d->class.ties_len + 1);
@@ -51,7 +51,7 @@ static void ties_drop(struct draft *d, enum tie_kind kind)
     d->class.ties_len = len;
 }
 
-/* The workload keeps no others away any more. */
+/* Removes the workload's anti-affinity from the list of those that keep other pods away. */
 static void uses_drop(struct berth_snapshot *s, uint32_t workload)
 {
     for (uint32_t at = snapshot_workload(s, workload)->uses, more; at != NONE; at = more) {
@@ -90,12 +90,11 @@ static void class_change(struct draft *d, const struct what_if *what)
         break;
     case BERTH_CHANGE_PER_NODE: d->class.max_per_node = 0; break;
     case BERTH_CHANGE_GANG:
-    case BERTH_CHANGE_UNCORDON: break; /* not of the class */
+    case BERTH_CHANGE_UNCORDON: break; /* not a change of the class */
     }
 }
 
-/* Every change gets a class, rules and a taste of its own: nothing that a plan decides depends on how many there
- * are. */
+/* Every change gets a class, constraints and preferences of its own: no decision of a plan depends on their number. */
 static void workload_change(struct berth_snapshot *s, const struct what_if *what)
 {
     struct workload *w = pages_edit(&s->workloads, what->workload);

@@ -1,6 +1,6 @@
-/* affinity.c - refuses a node in whose domain none of the required pods is.
+/* affinity.c - refuses a node whose domain has none of the pods that a required affinity selects.
  *
- * The first pod that selects itself may go wherever there is a domain.
+ * The first pod of a workload that selects itself may use any node that has a domain.
  */
 #include "core/filter/filters.h"
 

@@ -1,4 +1,4 @@
-/* affinity_test.c - pods that must be near others. */
+/* affinity_test.c - required affinity. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static void only_domains_with_those_pods(void **state)
     }
 }
 
-/* Pods of its kind that are in no zone are near nobody: the next one begins where there is a zone. */
+/* Pods in no zone do not count for the affinity: the next pod may use any node with a zone. */
 static void the_first_in_any_domain_begins(void **state)
 {
     (void)state;
@@ -86,7 +86,7 @@ static void those_after_the_first_follow_it(void **state)
     const struct berth_near near = {.topology = "zone", .select = TERM_APP("web", 0)};
     struct berth_shape shape = {.near = &near, .near_len = 1, LIST(requests, struct berth_amount, {"cpu", 4000})};
     nodes(&k);
-    kit_workload(&k, "web", 5, &shape); /* two to a node */
+    kit_workload(&k, "web", 5, &shape); /* two fit on a node */
     kit_plan(&k, NULL);
     assert_string_equal(kit_order(&k, "web"), "a1 a2 a1 a2");
     assert_int_equal(kit_refusals(&k, "web", "affinity", ""), 2);
@@ -103,7 +103,7 @@ static void pods_of_the_same_plan_attract(void **state)
     CLEANUP(kit) struct kit k = kit_new();
     const struct berth_near near = {.topology = "zone", .select = TERM_APP("db", 0)};
     nodes(&k);
-    kit_workload(&k, "app", 1, &(struct berth_shape){.near = &near, .near_len = 1}); /* its turn comes first */
+    kit_workload(&k, "app", 1, &(struct berth_shape){.near = &near, .near_len = 1}); /* it is tried first */
     kit_workload(&k, "db", 1, &(struct berth_shape){.node = "b1"});
     kit_plan(&k, NULL);
     assert_string_equal(kit_node_of(&k, "app", 0), "b1");

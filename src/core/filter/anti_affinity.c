@@ -1,6 +1,7 @@
-/* anti_affinity.c - refuses a node in whose domain there are pods that must stay apart from this one, whichever side says so.
+/* anti_affinity.c - refuses a node whose domain has pods that must stay apart from this one; the anti-affinity may be
+ * declared by either side.
  *
- * Seen from later on, what stops on the node itself is gone.
+ * For a reservation, instances that stop on the node do not count.
  */
 #include "core/filter/filters.h"
 

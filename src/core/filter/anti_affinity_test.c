@@ -1,4 +1,4 @@
-/* anti_affinity_test.c - pods that must stay apart, whichever side says so. */
+/* anti_affinity_test.c - required anti-affinity, declared by either side. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void pods_of_one_workload_stay_apart(void **state)
         uint64_t refusals;
     } rows[] = {
         {"node", "x1 a1 a2 b1",    4},
-        {"zone", "x1 a1 b1 x1 x1", 0}, /* where there is no zone there is nobody near */
+        {"zone", "x1 a1 b1 x1 x1", 0}, /* a node without a zone has no neighbours */
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();

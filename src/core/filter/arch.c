@@ -1,4 +1,4 @@
-/* arch.c - refuses a node of another architecture, or of one that is not known. */
+/* arch.c - refuses a node of another or of an unknown architecture. */
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)

@@ -1,4 +1,4 @@
-/* arch_test.c - the architecture that is asked for. */
+/* arch_test.c - the required architecture. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* attach.c - refuses a node to which no more volumes of a driver can be attached.
  *
- * A node says how many it takes as its resource `attach-DRIVER`; one that does not say takes any number. A volume counts
- * once per node.
+ * The limit of a node is its resource `attach-DRIVER`; a node without that resource has no limit. A volume counts once
+ * per node.
  */
 #include "core/filter/filters.h"
 
@@ -21,7 +21,7 @@ static bool held_here(const struct turn *t, uint32_t thing, uint32_t position)
     return false;
 }
 
-/* Volumes of this driver that the pod would newly attach to the node. */
+/* Returns the number of volumes of this driver that the pod would newly attach to the node. */
 static int64_t attaches(const struct turn *t, uint32_t driver, uint32_t position)
 {
     int64_t n = 0;
@@ -38,8 +38,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
         if (!left)
             continue;
         EACH_NODE (p, blocks, bits) {
-            int64_t more =
-                attaches(t, driver, p); /* what is attached already needs no place, even on a node that is over */
+            int64_t more = attaches(t, driver, p); /* attached volumes need no place, even on a node above its limit */
             if (more > 0 && left[p] < more)
                 NODE_REFUSES(p, blocks, bits);
         }

@@ -1,4 +1,4 @@
-/* attach_test.c - how many volumes of a driver a node takes. */
+/* attach_test.c - the number of volumes of a driver that a node can attach. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* deadline.c - refuses every node to a pod that could not end by its deadline. */
+/* deadline.c - refuses every node if the pod could not end by its deadline. */
 #include "core/backfill/reservation.h"
 #include "core/filter/filters.h"
 

@@ -1,4 +1,4 @@
-/* deadline_test.c - work that could not end in time. */
+/* deadline_test.c - pods that could not end by their deadline. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,12 +28,13 @@ static void deadlines_that_cannot_be_met_are_told(void **state)
         put_job(&s, (struct job){.id = "job", .cpu = 1000, .seconds = 60, .deadline = rows[i].deadline});
         put_job(&s, (struct job){.id = "same", .cpu = 1000, .seconds = 60});
         scene_plan(&s);
-        step(&s, *rows[i].want ? rows[i].want : "place same/0 b pending"); /* others of its class are not to blame */
+        /* other demands of its class are not affected */
+        step(&s, *rows[i].want ? rows[i].want : "place same/0 b pending");
         if (!*rows[i].want)
             assert_non_null(strstr(scene_reason(&s, "job", "deadline").text, "could not end by its deadline"));
         scene_cleanup(&s);
     }
-    struct scene s = stage(1, 100); /* one that may begin, but not in time */
+    struct scene s = stage(1, 100); /* a job that could start, but not in time */
     run_job(&s, (struct job){.id = "x", .cpu = 1000, .seconds = 100}, "a", 0);
     put_job(&s, (struct job){.id = "job", .cpu = 1000, .seconds = 60, .deadline = 159});
     put_job(&s, (struct job){.id = "next", .cpu = 1000, .seconds = 60, .deadline = 160});

@@ -1,4 +1,4 @@
-/* domain.c - refuses a node outside the domains that are asked for. */
+/* domain.c - refuses a node outside the required domains. */
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)

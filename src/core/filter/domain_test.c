@@ -1,4 +1,4 @@
-/* domain_test.c - one of the domains that are asked for. */
+/* domain_test.c - the required domains. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

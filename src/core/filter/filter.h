@@ -1,10 +1,11 @@
-/* filter.h - which nodes may take a pod, and why not the others?
+/* filter.h - filters: which nodes may take a pod, and why the others may not.
  *
- * A filter is pure: the same turn and nodes give the same bits in the daemon, in the simulator and in a replay. It works
- * on columns, a range of blocks at a time; `berth why` runs each filter alone and counts.
- *   STATIC  depends on the rules of the class and the nodes: once per rules and plan;
- *   TURN    depends on who holds what: once per turn, and again after each placement of the turn;
- *   BLOCK   changes as the plan places: whenever a block is opened.
+ * A filter is pure: the same placement attempt and nodes give the same bits in the daemon, in the simulator and in a
+ * replay. Filters work on columns, a range of blocks at a time; `berth why` runs each filter alone and counts.
+ *
+ *     STATIC  depends on the constraints of the class and the nodes: computed once per set of constraints and plan;
+ *     TURN    depends on what instances hold: computed once per placement attempt, and after each of its placements;
+ *     BLOCK   changes with every placement of the plan: computed whenever a block is opened.
  *
  * To add one: filter/<name>.c, filter/<name>_test.c and a row in filter/table.c.
  */
@@ -17,7 +18,7 @@ struct turn;
 
 enum filter_when { FILTER_STATIC, FILTER_TURN, FILTER_BLOCK };
 
-/* Blocks from .. to-1; bits[0] is the word of block `from`. */
+/* The blocks from .. to-1; bits[0] is the word of block `from`. */
 struct range {
     uint32_t from, to;
 };
@@ -25,22 +26,22 @@ struct range {
 struct filter {
     const char *name; /* stable: users write it in profiles and read it in `berth why` */
     const char *text;
-    enum reason reason; /* what a refusal means */
+    enum reason reason; /* the reason reported for refused nodes */
     enum filter_when when;
-    bool always;   /* in every profile: without it a plan could promise what is not there */
-    bool by_rules; /* of BLOCK: what is free and the rules decide, nothing else of the class */
-    bool timed;    /* depends on how long the pods run: refusals are told of the workload, not counted by node */
-    /* Could it refuse any node at all? */
+    bool always;   /* in every profile: without it a plan could place pods on missing resources */
+    bool by_rules; /* BLOCK: depends only on free resources and the constraints of the class */
+    bool timed;    /* depends on how long pods run: refusals are reported for the workload, not counted by node */
+    /* Returns whether the filter could refuse any node. */
     bool (*applies)(const struct turn *t);
-    /* Clears the bit of every node in the range that refuses. */
+    /* Clears the bit of every refused node in the range. */
     void (*mask)(const struct turn *t, struct range blocks, uint64_t *bits);
-    /* For filters that refuse for several things (one resource or another): how many, each alone, and its name. NULL:
-     * one thing without a name. */
+    /* For filters with several aspects (such as resources): their number, the refusals of one aspect alone, and its
+     * name. NULL: a single aspect without a name. */
     uint32_t (*aspects)(const struct turn *t);
     void (*mask_aspect)(const struct turn *t, uint32_t aspect, struct range blocks, uint64_t *bits);
     const char *(*aspect_name)(const struct turn *t, uint32_t aspect);
 };
 
-/* Every filter, cheapest first. */
+/* All filters, the cheapest first. */
 extern const struct filter *const filter_rows[];
 extern const size_t filters_len;

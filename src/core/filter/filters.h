@@ -1,4 +1,4 @@
-/* filters.h - what the filters of this folder share: loops over nodes, and the list of them all. */
+/* filters.h - declarations of all filters, and loops over nodes that they share. */
 #pragma once
 
 #include "base/bits.h"
@@ -32,7 +32,7 @@ extern const struct filter filter_window;
 extern const struct filter filter_deadline;
 extern const struct filter filter_reserved;
 
-/* The loops run over the bits that are still set, so later filters look at fewer nodes. */
+/* The loops visit only bits that are still set, so later filters check fewer nodes. */
 #define EACH_NODE(p, blocks, bits)                                                                                     \
     for (uint32_t block_ = (blocks).from, p = 0; block_ < (blocks).to; block_++)                                       \
         for (uint64_t left_ = (bits)[block_ - (blocks).from]; left_ && ((p = block_ * BLOCK + bits_low(left_)), 1);    \
@@ -53,7 +53,7 @@ static inline bool syms_have(const struct syms *list, sym x)
     return false;
 }
 
-/* Is there a tie of that kind (a requirement, or a preference)? */
+/* Returns whether there is a topology constraint of that kind, either a requirement or a preference. */
 static inline bool ties_any(const struct turn *t, enum tie_kind kind, bool required)
 {
     for (uint32_t i = 0; i < t->ties_len; i++)

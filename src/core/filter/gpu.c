@@ -1,4 +1,4 @@
-/* gpu.c - refuses a node on which too few suitable GPUs, or too little of one, are left. */
+/* gpu.c - refuses a node on which too few suitable GPUs, or too small a share of one, are free. */
 #include "core/gpu/gpu.h"
 #include "core/filter/filters.h"
 
@@ -7,7 +7,8 @@ static bool applies(const struct turn *t)
     return t->k->gpu.count > 0;
 }
 
-/* A node that could never fit is gpu_kind.c's to refuse, so that each refusal has one reason. */
+/* Returns whether the node has enough suitable GPUs, free or not. Otherwise gpu_kind.c refuses it, so that each refusal
+ * has one reason. */
 static bool could_fit(const struct turn *t, uint32_t position)
 {
     uint32_t suited = 0;

@@ -1,5 +1,4 @@
-/* gpu_kind.c - refuses a node that does not have enough GPUs of the model and memory asked for, whoever holds them.
- */
+/* gpu_kind.c - refuses a node without enough GPUs of the required model and memory, free or not. */
 #include "core/filter/filters.h"
 #include "core/gpu/gpu.h"
 

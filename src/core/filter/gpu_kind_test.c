@@ -1,4 +1,4 @@
-/* gpu_kind_test.c - enough GPUs of the model and the memory, whoever holds them. */
+/* gpu_kind_test.c - enough GPUs of the model and the memory, free or not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

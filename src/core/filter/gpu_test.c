@@ -1,4 +1,4 @@
-/* gpu_test.c - enough of the GPUs free, one by one. */
+/* gpu_test.c - enough free GPUs, counted one by one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,8 @@
 static void what_is_held_is_not_free(void **state)
 {
     (void)state;
-    /* Of two GPUs with 16 GiB each a pod holds so much of the first and, maybe, another one all of the second. */
+    /* A node has two GPUs with 16 GiB each. A pod holds this much of the first one; another pod may hold the second
+     * one. */
     static const struct {
         const char *label;
         uint32_t held_milli, second;

@@ -1,5 +1,6 @@
-/* headroom.c - refuses all nodes of a zone or domain that would have less left than is to be kept free there: see
- * core/plan/headroom.h. */
+/* headroom.c - refuses all nodes of a zone or domain that would have less free than the headroom to be kept there, see
+ * core/plan/headroom.h.
+ */
 #include "core/plan/headroom.h"
 #include "core/filter/filters.h"
 

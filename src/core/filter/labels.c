@@ -1,4 +1,4 @@
-/* labels.c - refuses a node for which none of the required terms holds. */
+/* labels.c - refuses a node that satisfies none of the required label terms. */
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)
@@ -6,7 +6,7 @@ static bool applies(const struct turn *t)
     return turn_rules(t)->require.len > 0;
 }
 
-/* Bits of the block for which every condition of the term holds. */
+/* Returns the bits of the block for which every condition of the term holds. */
 static uint64_t term_bits(const struct turn *t, const struct term *term, uint32_t block, uint64_t bits)
 {
     for (uint32_t i = 0; i < term->exprs_len && bits; i++) {

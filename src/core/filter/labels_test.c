@@ -1,4 +1,4 @@
-/* labels_test.c - required conditions on the labels of a node. */
+/* labels_test.c - required conditions on node labels. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

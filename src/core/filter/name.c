@@ -1,4 +1,4 @@
-/* name.c - refuses every node but the one that is named. */
+/* name.c - refuses every node except the required one. */
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)

@@ -1,4 +1,4 @@
-/* name_test.c - exactly the node that is named. */
+/* name_test.c - the required node. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

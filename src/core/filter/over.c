@@ -1,4 +1,4 @@
-/* over.c - refuses a node that holds more than it has, until it no longer does. */
+/* over.c - refuses a node that holds more than it has, until enough has been freed. */
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)

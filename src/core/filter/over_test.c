@@ -1,4 +1,4 @@
-/* over_test.c - a node that shrank below what it holds gets nothing new until it has room again. */
+/* over_test.c - a node whose capacity fell below what it holds gets nothing new until it has room again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include "core/scene/kit_test.h"
 
-/* n1 with so much of a resource. */
+/* Node n1 with this amount of a resource. */
 static void node_with(struct kit *k, const char *resource, int64_t amount)
 {
     kit_node(k, (struct berth_node){.id = "n1", LIST(allocatable, struct berth_amount, {resource, amount})});
@@ -35,13 +35,13 @@ static void holding_more_than_there_is_refuses(void **state)
         kit_workload(&k, "old", 1, &holds);
         kit_running(&k, "old", 0, "n1", 0);
         node_with(&k, rows[i].resource, rows[i].has);
-        kit_workload(&k, "web", 1, NULL); /* asks for nothing */
+        kit_workload(&k, "web", 1, NULL); /* requests nothing */
         kit_plan(&k, NULL);
         kit_expect(&k, rows[i].label, "over", "", rows[i].want);
     }
 }
 
-/* As Kubernetes has it: only what is asked for must be there. */
+/* allow_over, as in Kubernetes: only the requested resources must be free. */
 static void a_profile_may_allow_it(void **state)
 {
     (void)state;

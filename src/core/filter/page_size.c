@@ -1,4 +1,4 @@
-/* page_size.c - refuses a node that is held to another huge-page size than the one asked for. */
+/* page_size.c - refuses a node that is restricted to another huge-page size than the requested one. */
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)

@@ -1,4 +1,4 @@
-/* page_size_test.c - nodes that are held to one huge-page size. */
+/* page_size_test.c - nodes that are restricted to one huge-page size. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ static void another_size_refuses(void **state)
     (void)state;
     static const struct {
         const char *label;
-        int64_t held_to, small, large; /* bytes of 2 MiB and of 1 GiB pages asked for */
+        int64_t held_to, small, large; /* requested bytes of 2 MiB and of 1 GiB pages */
         uint64_t want;
     } rows[] = {
         {"no pages asked for", 2 * MIB,   0,       0,       0},

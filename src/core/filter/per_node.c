@@ -1,4 +1,4 @@
-/* per_node.c - refuses a node that has as many pods of the workload as allowed. */
+/* per_node.c - refuses a node that has the maximum number of pods of the workload. */
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)

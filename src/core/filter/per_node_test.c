@@ -1,4 +1,4 @@
-/* per_node_test.c - so many pods of a workload on one node. */
+/* per_node_test.c - the maximum number of pods of a workload per node. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

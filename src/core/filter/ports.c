@@ -1,6 +1,7 @@
-/* ports.c - refuses a node on which a port asked for is held, at the same address or where one is meant at all.
+/* ports.c - refuses a node on which a requested port is held at the same address, or where one of the two holds it at
+ * all addresses.
  *
- * Seen from later on, what a stopping instance holds is free.
+ * For a reservation, ports of stopping instances are free.
  */
 #include "base/plant.h"
 #include "core/filter/filters.h"
@@ -10,7 +11,7 @@ static bool applies(const struct turn *t)
     return t->k->ports_len > 0;
 }
 
-/* Refuses for one port: `freed`, what a stopping instance holds is free. */
+/* Refuses nodes for one port. `freed`: ports of stopping instances are free. */
 static void refuse(const struct turn *t, uint32_t port, bool freed, struct range blocks, uint64_t *bits)
 {
     PORT_RIVALS_EACH (thing, &t->c->s->things, port)

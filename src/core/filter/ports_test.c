@@ -1,4 +1,4 @@
-/* ports_test.c - ports that somebody holds. */
+/* ports_test.c - ports that are held. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static void held_ports_refuse(void **state)
     for (size_t i = 0; i < 2 * ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
         size_t r = i / 2;
-        bool own = i % 2; /* of the node itself, or of a pod */
+        bool own = i % 2; /* held by the node itself, or by a pod */
         kit_node(&k, (struct berth_node){.id = "n1", .ports = &rows[r].held, .ports_len = own});
         kit_workload(&k, "old", !own, &(struct berth_shape){.ports = &rows[r].held, .ports_len = 1});
         if (!own)

@@ -1,4 +1,4 @@
-/* pressure.c - refuses a node that runs out of memory, until it no longer does: see core/pressure.h. */
+/* pressure.c - refuses a node under memory pressure until the pressure has ended, see core/plan/eviction.h. */
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)

@@ -1,5 +1,4 @@
-/* reserved.c - refuses a node on which the pod would delay work that comes first and has a place reserved there: see
- * core/backfill/reservation.h. */
+/* reserved.c - refuses a node on which the pod would delay a reservation, see core/backfill/reservation.h. */
 #include "core/backfill/reservation.h"
 #include "core/filter/filters.h"
 

@@ -1,4 +1,4 @@
-/* reserved_test.c - nodes on which a pod would delay work that comes first. */
+/* reserved_test.c - nodes on which a pod would delay a reservation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,8 @@
 
 #include "core/scene/waiting_test.h"
 
-/* One node of 1000, 600 in use for 100 s, reserved for a head of 700 from then on for 50 s: what may begin now? */
+/* One node of 1000: 600 are in use for 100 s, then the node is reserved for a head of 700 for 50 s. Which jobs may
+ * start now? */
 static void only_what_delays_nothing_may_begin(void **state)
 {
     static const struct {
@@ -40,7 +41,7 @@ static void only_what_delays_nothing_may_begin(void **state)
     }
 }
 
-/* A service has no end: it may only stand beside. */
+/* A service has no end: it must fit beside the reservation. */
 static void services_never_end(void **state)
 {
     (void)state;
@@ -55,7 +56,8 @@ static void services_never_end(void **state)
     scene_cleanup(&s);
 }
 
-/* The same class with less time is still tried after one with more has failed, and the other way round not in vain. */
+/* After a job has failed, a shorter one of the same class is still tried; after a short one has failed, a longer one is
+ * not. */
 static void a_shorter_one_of_the_same_class_is_tried(void **state)
 {
     (void)state;

@@ -1,13 +1,13 @@
-/* resources.c - refuses a node with less of any resource than the pod requests.
+/* resources.c - refuses a node with less of any free resource than the pod requests.
  *
- * Compares requests, never live usage, so that a verdict can be replayed. Knows nothing of over-commit: the layout has
- * applied it.
+ * Compares requests, never live usage, so that the result can be replayed. Over-commit is already applied in the
+ * layout.
  */
 #include "base/bits.h"
 #include "base/lanes.h"
 #include "core/filter/filters.h"
 
-enum { FEW = 6 }; /* nodes of a block that are looked at sooner one by one than all 64 at once */
+enum { FEW = 6 }; /* number of nodes in a block up to which single checks are faster than the whole block */
 
 static bool applies(const struct turn *t)
 {

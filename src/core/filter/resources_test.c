@@ -1,4 +1,4 @@
-/* resources_test.c - what is free against what is asked for. */
+/* resources_test.c - free resources against requests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static void each_resource_is_counted(void **state)
     kit_plan(&k, NULL);
     assert_int_equal(kit_refusals(&k, "web", "short", "cpu"), 1);
     assert_int_equal(kit_refusals(&k, "web", "short", "memory"), 2);
-    assert_int_equal(kit_refusals(&k, "web", "short", "licence"), 3); /* nobody has any */
+    assert_int_equal(kit_refusals(&k, "web", "short", "licence"), 3); /* no node has any */
     assert_int_equal(kit_refusals(&k, "web", "short", "fpga"), 0);
 }
 
@@ -103,7 +103,7 @@ static void consumption_counts_until_its_period_ends(void **state)
     }
 }
 
-/* Each has a period of its own, and what began to count when is told of each. */
+/* Each consumable resource has its own period; the start of each period is reported. */
 static void periods_end_one_by_one(void **state)
 {
     (void)state;

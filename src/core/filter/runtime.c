@@ -1,4 +1,4 @@
-/* runtime.c - refuses a node that lists its runtimes and lacks the one asked for. */
+/* runtime.c - refuses a node that lists its runtimes and lacks the required one. */
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)

@@ -1,4 +1,4 @@
-/* runtime_test.c - the runtime that is asked for, where the node lists its own. */
+/* runtime_test.c - the required runtime, on nodes that list theirs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

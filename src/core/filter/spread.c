@@ -1,5 +1,6 @@
-/* spread.c - refuses a node whose domain would get too far above the emptiest one, now or once all stops are done, or
- * that has no domain. */
+/* spread.c - refuses a node whose domain would exceed the emptiest domain by more than max_skew, now or once all stops
+ * are done, and a node without a domain.
+ */
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)

@@ -1,4 +1,4 @@
-/* spread_test.c - pods of one kind, evenly over domains. */
+/* spread_test.c - pods of one kind spread evenly over domains. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 static const char *const web_and_old[] = {"web", "old"}, *const only_old[] = {"old"};
 
-/* Two nodes in zone a, one in zone b that has no cpu, one in no zone. */
+/* Two nodes in zone a, one in zone b without cpu, one in no zone. */
 static void nodes(struct kit *k)
 {
     kit_node(k, (struct berth_node){.id = "a1", .zone = "a", .domain = "blue"});
@@ -24,8 +24,8 @@ static void the_emptiest_domain_sets_the_measure(void **state)
     (void)state;
     static const struct {
         const char *label;
-        uint32_t in_a, in_b, skew; /* pods that are there */
-        bool self, soft;           /* does the pod itself count? */
+        uint32_t in_a, in_b, skew; /* existing pods */
+        bool self, soft;           /* whether the pod itself counts */
         uint64_t want;
     } rows[] = {
         {"even",                     0, 0, 1, true,  false, 0},
@@ -81,8 +81,8 @@ static void a_node_without_the_label_refuses(void **state)
     kit_expect(&k, "no node has a row", "spread", "", 2);
 }
 
-/* One pod in zone a, on a node of the blue pool; zone b has a node of the blue pool, zone c only one of the red pool, zone d
- * only one with a taint; x has a zone, but no row. */
+/* One pod in zone a, on a node of the blue pool. Zone b has a node of the blue pool, zone c only one of the red pool,
+ * zone d only one with a taint. x has a zone, but no row. */
 static void pools(struct kit *k)
 {
     static const struct {
@@ -110,7 +110,7 @@ static void pools(struct kit *k)
     }
 }
 
-/* What refuses a node for its spread beside the full zones depends on which domains count as the emptiest. */
+/* Which nodes are refused besides those of full zones depends on which domains count as the emptiest. */
 static void the_nodes_that_count_are_chosen(void **state)
 {
     (void)state;
@@ -118,7 +118,7 @@ static void the_nodes_that_count_are_chosen(void **state)
         const char *label, *full; /* zones with a pod */
         enum berth_spread_nodes nodes;
         uint32_t min_domains;
-        bool by_row; /* a spread over rows, too */
+        bool by_row; /* also spread over rows */
         uint64_t want;
     } rows[] = {
         {"possible: a and b are level",                  "abx",   BERTH_SPREAD_POSSIBLE,  0, false, 0},
@@ -150,7 +150,7 @@ static void the_nodes_that_count_are_chosen(void **state)
         const struct berth_term blue = TERM("pool", 0, BERTH_IN, (const char *const[]){"blue"}, 1);
         uint32_t pods = (uint32_t)strlen(rows[i].full);
         pools(&k);
-        /* Asking for more than there is keeps the pod waiting, so that its reasons can be read. */
+        /* A request above every capacity keeps the pod waiting, so that its reasons can be read. */
         kit_workload(&k, "web", pods + 1,
                      &(struct berth_shape){.spread = spread,
                                            .spread_len = rows[i].by_row ? 2 : 1,

@@ -1,4 +1,4 @@
-/* state_test.c - only a node that is ready gets something new. */
+/* state_test.c - only ready nodes get new pods. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

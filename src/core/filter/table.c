@@ -1,7 +1,7 @@
-/* table.c - every filter, in the order in which they are applied; a new one is one row here. */
+/* table.c - all filters, in the order in which they are applied; a new filter is one row here. */
 #include "core/filter/filters.h"
 
-/* Rows point at the filters, so that each stays in its own file. */
+/* Pointers, so that each filter stays in its own file. */
 const struct filter *const filter_rows[] = {
     &filter_state,     &filter_name,     &filter_labels,    &filter_taints,   &filter_domain,
     &filter_runtime,   &filter_arch,     &filter_page_size, &filter_gpu_kind, &filter_over,

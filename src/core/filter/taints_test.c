@@ -1,4 +1,4 @@
-/* taints_test.c - taints and who tolerates them. */
+/* taints_test.c - taints and tolerations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,8 @@ static void taints_need_a_toleration(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
         struct berth_shape shape = {.tolerations = &rows[i].toleration};
-        shape.tolerations_len = *rows[i].toleration.key || rows[i].toleration.exists; /* else none at all */
+        /* otherwise no toleration at all */
+        shape.tolerations_len = *rows[i].toleration.key || rows[i].toleration.exists;
         kit_node(&k, (struct berth_node){.id = "n1", .taints = &rows[i].taint, .taints_len = 1});
         kit_workload(&k, "web", 1, &shape);
         kit_plan(&k, NULL);

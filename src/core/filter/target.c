@@ -1,4 +1,4 @@
-/* target.c - of a pod that is to move: refuses the node it leaves, and all but the one that was wished for. */
+/* target.c - for a move: refuses the node that the pod leaves, and all nodes except the requested one. */
 #include "core/filter/filters.h"
 
 static bool applies(const struct turn *t)

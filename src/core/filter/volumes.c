@@ -1,4 +1,5 @@
-/* volumes.c - refuses a node that cannot reach a volume (another zone or node), or one in use elsewhere that only one node may mount.
+/* volumes.c - refuses a node that cannot reach a volume (another zone or node), or a node other than the one that uses
+ * a volume which only one node may mount.
  */
 #include "core/filter/filters.h"
 
@@ -16,7 +17,7 @@ static void mask_aspect(const struct turn *t, uint32_t aspect, struct range bloc
             NODE_REFUSES(p, blocks, bits);
     if (v->shared)
         return;
-    /* Even one that is stopping: what waits for it would have to name an instance of another node. */
+    /* Volumes of stopping instances count, too: a reservation cannot wait for an instance of another node. */
     HOLDS_EACH (h, t, t->k->volumes[aspect])
         EACH_NODE (p, blocks, bits)
             if (p != h.position)

@@ -1,4 +1,4 @@
-/* volumes_test.c - volumes that cannot be reached, or are mounted elsewhere. */
+/* volumes_test.c - volumes that cannot be reached, or are mounted on another node. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static void reach_and_use_decide(void **state)
         const char *label, *zone, *node; /* of the volume */
         bool shared;
         const char *mounted; /* by a pod on this node */
-        uint64_t want;       /* nodes that refuse, where n1 is to take it */
+        uint64_t want;       /* number of nodes that refuse the pod */
     } rows[] = {
         {"everywhere",                   NULL, NULL, false, NULL, 0},
         {"in this zone",                 "a",  NULL, false, NULL, 0},

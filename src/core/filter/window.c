@@ -1,4 +1,4 @@
-/* window.c - refuses a node that is kept for others in a window the pod might run into. */
+/* window.c - refuses a node in a window of others that the pod might overlap. */
 #include "core/backfill/reservation.h"
 #include "core/filter/filters.h"
 
@@ -12,7 +12,7 @@ static uint32_t aspects(const struct turn *t)
     return (uint32_t)__builtin_popcountll(windows_bind(t));
 }
 
-/* The window that is the aspect: the bits below it are as many. */
+/* Returns the window of the aspect: windows are numbered by the order of their bits. */
 static uint32_t window_of(const struct turn *t, uint32_t aspect)
 {
     uint64_t windows = windows_bind(t);

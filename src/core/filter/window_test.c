@@ -1,4 +1,4 @@
-/* window_test.c - nodes that are kept for others, or for nobody, for a while. */
+/* window_test.c - nodes that a window keeps for others, or for no workload. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 static void windows_keep_others_away(void **state)
 {
     static const struct {
-        int64_t start, end, seconds; /* of the window; the job runs for */
+        int64_t start, end, seconds; /* of the window; run time of the job */
         bool own, by_label;
         const char *want;
         int64_t begins;
@@ -58,14 +58,14 @@ static void windows_keep_others_away(void **state)
     }
 }
 
-/* Which nodes a window is about, by their labels: of three with row 1, row 7 and none. */
+/* A window selects nodes by labels, out of three with row 1, row 7 and no row. */
 static void labels_say_which_nodes(void **state)
 {
     static const struct {
         const char *label;
         enum berth_match match;
         const char *value; /* NULL: none */
-        const char *want;  /* where a service may be that runs for ever */
+        const char *want;  /* nodes for a service that runs for ever */
     } rows[] = {
         {"in",                   BERTH_IN,         "7",       "ac" },
         {"not in",               BERTH_NOT_IN,     "7",       "b"  },
@@ -101,7 +101,7 @@ static void labels_say_which_nodes(void **state)
     }
 }
 
-/* What runs already when a window begins is left alone, and what comes after it is foreseen. */
+/* A pod that already runs when a window begins is left alone, and the start of the next job is predicted. */
 static void nothing_is_stopped_for_a_window(void **state)
 {
     (void)state;
@@ -124,7 +124,8 @@ static void nothing_is_stopped_for_a_window(void **state)
     scene_cleanup(&s);
 }
 
-/* What it might need decides, not what is expected; who might need less is not kept from the node by one that might need more. */
+/* The time limit decides, not the estimate; a job with a short limit is not kept from the node by one with a long
+ * limit. */
 static void limits_decide(void **state)
 {
     (void)state;

@@ -1,26 +1,27 @@
-/* cutting_stock.c - the simplex method with generated columns; the inverse of the basis is kept. */
+/* cutting_stock.c - the simplex method with column generation; keeps the inverse of the basis. */
 #include "core/gpu/cutting_stock.h"
 
 #include <stdbool.h>
 
-/* Some hundred pivots are the most that were seen; stopping early leaves prices that are nearly right. */
+/* About a hundred pivots were observed at most; stopping early leaves nearly correct prices. */
 enum { PIVOTS_MAX = 400 };
 static const double improves = 1e-7, tiny = 1e-9, same = 1e-12;
 
 struct stock {
-    uint32_t len;                                    /* sizes that are asked for: rows */
-    uint32_t size[STOCK_PARTS];                      /* [row], rising */
-    uint32_t row[STOCK_PARTS + 1];                   /* [size] */
-    double inverse[STOCK_PARTS][STOCK_PARTS];        /* of the basis */
-    double amount[STOCK_PARTS];                      /* [row]: of what is in the basis */
-    double cost[STOCK_PARTS];                        /* [row]: 1 for a GPU, 0 for a surplus */
-    double price[STOCK_PARTS];                       /* [row] */
-    double worth[STOCK_PARTS + 1];                   /* [parts]: the best filling at these prices */
-    uint32_t last[STOCK_PARTS + 1];                  /* [parts]: a size in it; 0: one part stays empty */
-    double column[STOCK_PARTS], enters[STOCK_PARTS]; /* [row]: what comes in, as it is and in terms of the basis */
+    uint32_t len;                             /* number of sizes with a demand: rows */
+    uint32_t size[STOCK_PARTS];               /* [row], ascending */
+    uint32_t row[STOCK_PARTS + 1];            /* [size] */
+    double inverse[STOCK_PARTS][STOCK_PARTS]; /* of the basis */
+    double amount[STOCK_PARTS];               /* [row]: of the column in the basis */
+    double cost[STOCK_PARTS];                 /* [row]: 1 for a GPU, 0 for a surplus */
+    double price[STOCK_PARTS];                /* [row] */
+    double worth[STOCK_PARTS + 1];            /* [parts]: value of the best filling at these prices */
+    uint32_t last[STOCK_PARTS + 1];           /* [parts]: a size in that filling; 0: one part stays empty */
+    /* [row]: the entering column, and the same in terms of the basis */
+    double column[STOCK_PARTS], enters[STOCK_PARTS];
 };
 
-/* Each size alone on GPUs of its own. Amounts differ a little, so that no two rows tie. */
+/* Makes the initial basis: each size alone on its own GPUs. The amounts differ slightly, so that no two rows tie. */
 static void begin(struct stock *s, const double *demand)
 {
     for (uint32_t size = 1; size <= STOCK_PARTS; size++)
@@ -63,7 +64,8 @@ static void fill_best(struct stock *s)
     }
 }
 
-/* What shall come into the basis: the surplus of a size whose price is below 0, or a filling worth more than a GPU. */
+/* Chooses the entering column: the surplus of a size whose price is below 0, or a filling whose value is above one
+ * GPU. */
 static bool choose(struct stock *s, double *ret_cost)
 {
     uint32_t surplus = s->len;
@@ -89,7 +91,7 @@ static bool choose(struct stock *s, double *ret_cost)
     return true;
 }
 
-/* The row that leaves; as many as there are rows: none can. */
+/* Returns the row that leaves the basis; s->len if none can. */
 static uint32_t leaver(struct stock *s)
 {
     uint32_t row = s->len;

@@ -1,17 +1,18 @@
-/* cutting_stock.h - what a share of a GPU is worth when shares must be packed onto whole GPUs: the prices of a cutting stock.
+/* cutting_stock.h - prices of shares of a GPU when shares must be packed onto whole GPUs: the dual prices of a
+ * cutting-stock problem.
  *
- * Given how often each size is asked for, the linear programme of the fewest GPUs that hold them all is solved by generating
- * columns (Gilmore and Gomory): a column is a way of filling one GPU. Its dual values are the prices: sizes that fill a GPU
- * together cost one GPU together, a size that leaves a rest nobody can use pays for the rest, and one that fits into rests
- * which are there anyway costs nothing.
+ * The demand for each size is given. The linear programme of the fewest GPUs that hold all shares is solved by column
+ * generation (Gilmore and Gomory); a column is a way to fill one GPU. Its dual values are the prices. Sizes that fill a
+ * GPU together cost one GPU together. A size that leaves an unusable rest pays for the rest. A size that fits into
+ * rests that exist anyway costs nothing.
  */
 #pragma once
 
 #include "base/arena.h"
 
-/* Shares are counted in hundredths of a GPU: what is asked for is rounded up, what is free down. */
+/* Shares are counted in hundredths of a GPU: requested shares are rounded up, free ones down. */
 enum { STOCK_PARTS = 100 };
 
-/* Prices in GPUs, from 0 to 1, of each size that is asked for; 0 of the others. Index 0 is not used. Takes working memory
- * from the arena and gives it back. The same bits everywhere. */
+/* Computes the price of each size with a demand, in GPUs, from 0 to 1; 0 for other sizes. Index 0 is not used. Takes
+ * working memory from the arena and returns it. The result is the same to the last bit on every machine. */
 void stock_prices(const double demand[STOCK_PARTS + 1], struct arena *arena, double ret_price[STOCK_PARTS + 1]);

@@ -1,4 +1,4 @@
-/* cutting_stock_test.c - prices of shares that are cut out of whole GPUs. */
+/* cutting_stock_test.c - prices of shares that are cut from whole GPUs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void sizes_that_fill_a_gpu_share_its_price(void **state)
     }
 }
 
-/* Whatever is asked for: no filling is worth more than a GPU, and one that is bought is worth one. */
+/* For any demand: no filling has a value above one GPU, and every filling in use has a value of exactly one. */
 static void prices_are_dual_to_fillings(void **state)
 {
     (void)state;

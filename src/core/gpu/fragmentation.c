@@ -1,4 +1,4 @@
-/* fragmentation.c - the fragmentation gradient. */
+/* fragmentation.c - computes the fragmentation gradient. */
 #include "core/gpu/fragmentation.h"
 
 #include <assert.h>
@@ -12,16 +12,16 @@
 
 enum { SEEN_GPUS = 8, SEEN_BITS = 11, SEEN_MAX = 1 << SEEN_BITS };
 
-/* The node as a pod would find it; the bytes are compared. */
+/* The state of a node as a pod would find it; compared byte by byte. */
 struct sight {
     const struct typical_kind *kind;
     int64_t cpu;
-    uint64_t fit; /* devices that the pod may hold */
+    uint64_t fit; /* devices that the pod may hold, a bit each */
     uint32_t class, unused;
     int32_t milli[BERTH_NODE_GPUS_MAX];
 };
 
-/* Many nodes look alike: what is found of one holds for all. Of nodes with more GPUs nothing is remembered. */
+/* A cached result: many nodes are in the same state. Nodes with more GPUs are not cached. */
 struct seen {
     bool known;
     struct fragmentation found;
@@ -82,7 +82,8 @@ static int64_t cpu_need(const struct class *k)
     return 0;
 }
 
-/* The published formula to the last bit, which decides where F hardly changes; math_sigmoid is more exact. */
+/* Computes the published formula to the last bit, which decides where F hardly changes; math_sigmoid would be more
+ * precise. */
 static int32_t score_of(const struct turn *t, double gain)
 {
     return score_from(t, 1 / (1 + math_exp(-(gain / BERTH_GPU_MILLI))));

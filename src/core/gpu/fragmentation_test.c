@@ -1,4 +1,4 @@
-/* fragmentation_test.c - idle GPUs that usual pods cannot use, and what a placement changes. */
+/* fragmentation_test.c - idle GPUs that typical pods cannot use, and how a placement changes them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static double gain(struct kit *k, const char *node)
 static void usual_pods_set_the_measure(void **state)
 {
     (void)state;
-    /* A node with 8 cores and two T4; what it gains by a pod, in milli-GPU. */
+    /* A node with 8 cores and two T4; the gain of a pod, in milli-GPU. */
     static const struct {
         const char *label;
         struct kit_request usual[2], pod;
@@ -74,7 +74,7 @@ static void the_device_that_leaves_most_of_use_is_picked(void **state)
     static const struct {
         const char *label;
         uint32_t usual, asked; /* milli */
-        uint64_t want;         /* the first is idle, of the second 700 are free */
+        uint64_t want;         /* the first is idle, 700 of the second are free */
     } rows[] = {
         {"600 must stay",             600, 400, 1 << 0},
         {"the fuller one loses less", 700, 400, 1 << 1},
@@ -97,14 +97,14 @@ static void the_device_that_leaves_most_of_use_is_picked(void **state)
     }
 }
 
-/* What the policy says counts, not what is there: by pods, and of equally many the first ones, up to 95 %. */
+/* The policy's list counts, not the workloads: sorted by pods, and by position among equals, up to 95 %. */
 static void the_policy_may_say_who_usually_comes(void **state)
 {
     (void)state;
     static const struct {
         const char *label;
         struct kit_request usual[3];
-        double want; /* a share of 400 breaks up the one idle GPU: F becomes what of the 600 is useless */
+        double want; /* a share of 400 uses the one idle GPU: F becomes the useless part of the other 600 */
     } rows[] = {
         {"600 is of use to all",         {{1, 1, 600, 0, NULL, 0}},                                                   0   },
         {"to half of them",              {{1, 1, 600, 0, NULL, 0}, {1, 1, 601, 0, NULL, 0}},                          300 },
@@ -131,7 +131,7 @@ static void the_policy_may_say_who_usually_comes(void **state)
         }
         k.demand = demand;
         kit_node(&k, (struct berth_node){.id = "n1", .gpus = &gpu, .gpus_len = 1});
-        kit_usual(&k, "here", &(struct kit_request){1000, 1, 100, 0, NULL, 0}); /* counts for nothing */
+        kit_usual(&k, "here", &(struct kit_request){1000, 1, 100, 0, NULL, 0}); /* does not count */
         kit_workload(&k, "web", 0,
                      &(struct berth_shape){
                          .gpu.count = 1, .gpu.milli = 400, LIST(requests, struct berth_amount, {"cpu", 1000})});
@@ -142,7 +142,7 @@ static void the_policy_may_say_who_usually_comes(void **state)
     }
 }
 
-/* In steps, devices that hardly differ are equal, and the first one is taken. */
+/* With steps, devices that hardly differ are equal, and the first one is picked. */
 static void steps_also_decide_about_the_device(void **state)
 {
     (void)state;
@@ -163,7 +163,8 @@ static void steps_also_decide_about_the_device(void **state)
         kit_usual(&k, "usual", &(struct kit_request){1000, 1, 991, 0, NULL, 0});
         kit_usual(&k, "small", &(struct kit_request){1000, 1, 1, 0, NULL, 0});
         k.steps = rows[i].steps;
-        /* On the first the 990 that are left become useless to half of them, on the second 10 less are. */
+        /* On the first device, the 990 that are left become useless to half of the pods; on the second, 10 less become
+         * useless. */
         kit_workload(&k, "web", 1, &(struct berth_shape){.gpu.count = 1, .gpu.milli = 9});
         kit_plan(&k, "fragmentation");
         assert_true(kit_placed(&k, "web", 0, &a));

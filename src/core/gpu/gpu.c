@@ -1,4 +1,4 @@
-/* gpu.c - fitting and picking devices. */
+/* gpu.c - checks and picks devices. */
 #include "core/gpu/gpu.h"
 
 #include <assert.h>

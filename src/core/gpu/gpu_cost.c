@@ -1,4 +1,4 @@
-/* gpu_cost.c - the worth of a node, with and without a pod. */
+/* gpu_cost.c - the value of a node with and without a pod. */
 #include "core/gpu/gpu_cost.h"
 
 #include <assert.h>
@@ -9,29 +9,29 @@
 #include "core/gpu/gpu.h"
 #include "core/gpu/gpu_prices.h"
 
-static const double scarce = 0.2;  /* of a GPU, for one that is all asked for by those who may use no other */
-static const double fuller = 1e-4; /* of a GPU, for each that is idle */
+static const double scarce = 0.2;  /* GPUs, for a device that only requests which may use no other kind would fill */
+static const double fuller = 1e-4; /* GPUs, for each idle GPU */
 static const double lowest = -1e300;
 
-/* Of each node with GPUs, and of each segment of such nodes: the distance of each step from the least, below 0, then how many
- * GPUs are idle. Of a segment the least of its nodes, step by step. */
+/* Rows of nodes with GPUs, and of segments of such nodes: the distance of each step from the minimum, below 0, then the
+ * number of idle GPUs. The row of a segment has the minimum over its nodes, step by step. */
 struct worth_book {
-    uint32_t width;   /* steps, and one for what is idle */
-    uint32_t *row;    /* [position]; nodes without GPUs have none */
+    uint32_t width;   /* the steps, and one for the idle GPUs */
+    uint32_t *row;    /* [position]: index of the row; nodes without GPUs have none */
     double *at;       /* [row][width] */
-    uint64_t *known;  /* positions whose row is right */
-    double **segment; /* [segment][width]; NULL: not asked for yet */
-    uint64_t *tight;  /* segments whose least is right */
-    struct ask **ask; /* [class]; NULL: not asked for yet */
+    uint64_t *known;  /* bit set of positions whose row is up to date */
+    double **segment; /* [segment][width]; NULL: not computed yet */
+    uint64_t *tight;  /* bit set of segments whose row is up to date */
+    struct ask **ask; /* [class]; NULL: not computed yet */
 };
 
 /* What a pod of a class takes at each step. */
 struct ask {
-    double *need;     /* [step]: what it needs besides GPUs */
-    double *of_part;  /* [step]: what a share takes of a GPU in part use, at least */
-    double *of_whole; /* [step]: what it takes of GPUs that are wholly free, at least */
-    double size;      /* GPUs that it takes */
-    double scarcity;  /* what their scarcity adds, at least */
+    double *need;     /* [step]: cost of what it needs besides GPUs */
+    double *of_part;  /* [step]: minimum that a share takes of a partly used GPU */
+    double *of_whole; /* [step]: minimum that it takes of wholly free GPUs */
+    double size;      /* number of GPUs that it takes */
+    double scarcity;  /* minimum cost of their scarcity */
 };
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static void add(double *to, const double *what, uint32_t len)
         to[s] += what[s];
 }
 
-/* Wholly free devices of one kind on the node. */
+/* Returns the number of wholly free devices of one kind on the node. */
 static uint32_t whole_of(const struct turn *t, uint32_t p, uint32_t kind)
 {
     const struct layout *l = t->c->l;
@@ -67,7 +67,7 @@ static uint32_t whole_of(const struct turn *t, uint32_t p, uint32_t kind)
     return whole;
 }
 
-/* Adds what the node's GPUs earn; returns how many thousandths are idle. */
+/* Adds the earnings of the node's GPUs; returns how many thousandths are idle. */
 static int64_t add_gpus(const struct turn *t, uint32_t p, double *row)
 {
     const struct market *m = t->c->market;
@@ -114,7 +114,7 @@ static void row_make(const struct turn *t, uint32_t p, double *row)
         row[s] = least - row[s];
 }
 
-/* Rows that are kept are of what is free at once; others are made in the buffer. */
+/* Returns the row of a node. Rows of what is free now are kept; others are made in the buffer. */
 static const double *row_of(const struct turn *t, uint32_t p, double *buffer)
 {
     struct worth_book *b = t->c->worth;
@@ -151,10 +151,10 @@ static const double *segment_of(const struct turn *t, uint32_t segment)
     return least;
 }
 
-/* ---- what a pod takes ------------------------------------------------------------------------------------------- */
+/* ---- the cost of a pod ------------------------------------------------------------------------------------------ */
 
-/* The most, over the steps, of what a pod takes: what it needs, and what GPUs lose that were worth `was` and then `is` and
- * `more`, where these are given. */
+/* Returns the maximum over the steps of what a pod takes: what it needs, plus the value of GPUs before (`was`) less
+ * their value after (`is` and `more`), each if not NULL. */
 static double most(const double *row, const double *need, const double *was, const double *is, const double *more,
                    uint32_t steps)
 {
@@ -177,7 +177,7 @@ static bool is_share(const struct class *k)
     return k->gpu.count == 1 && k->gpu.milli < BERTH_GPU_MILLI;
 }
 
-/* Lowers `least` to what `was` loses by turning into `is` and `more`. */
+/* Lowers `least` to the loss of turning `was` into `is` and `more`. */
 static void lower(double *least, const double *was, const double *is, const double *more, uint32_t steps)
 {
     for (uint32_t s = 0; s < steps; s++) {
@@ -189,7 +189,7 @@ static void lower(double *least, const double *was, const double *is, const doub
 static void ask_share(const struct turn *t, struct ask *a, uint32_t kind)
 {
     const struct market *m = t->c->market;
-    uint32_t size = parts_of((int32_t)t->k->gpu.milli); /* what is left may have been rounded up by one */
+    uint32_t size = parts_of((int32_t)t->k->gpu.milli); /* the rest may have been rounded up by one */
     for (uint32_t parts = size; parts < STOCK_PARTS; parts++)
         lower(a->of_part, part(m, kind, parts), part(m, kind, parts - size), NULL, m->steps);
     const double *is = part(m, kind, parts_of(BERTH_GPU_MILLI - (int32_t)t->k->gpu.milli));
@@ -204,7 +204,7 @@ static void ask_whole(const struct turn *t, struct ask *a, uint32_t kind)
         lower(a->of_whole, block(m, kind, of), block(m, kind, of - t->k->gpu.count), NULL, m->steps);
 }
 
-/* Kinds of GPUs that a pod may hold: the least that any of them loses. */
+/* Fills in the minimum loss over the kinds of GPUs that the pod may hold. */
 static void ask_gpus(const struct turn *t, struct ask *a)
 {
     const struct cycle *c = t->c;
@@ -221,7 +221,7 @@ static void ask_gpus(const struct turn *t, struct ask *a)
         a->scarcity = !any || scarcity < a->scarcity ? scarcity : a->scarcity;
         any = true;
     }
-    if (t->k->gpu.count > 1 && m->mixed) { /* some of one kind, some of another: anything may be left */
+    if (t->k->gpu.count > 1 && m->mixed) { /* devices of several kinds: no bound */
         memset(a->of_whole, 0, m->steps * sizeof *a->of_whole);
         a->scarcity = 0;
     }
@@ -241,7 +241,7 @@ static struct ask *ask_new(const struct turn *t)
     a->of_part = ARENA_ARRAY(arena, double, m->steps);
     a->of_whole = ARENA_ARRAY(arena, double, m->steps);
     for (uint32_t s = 0; s < m->steps; s++)
-        a->of_part[s] = a->of_whole[s] = BERTH_NODE_GPUS_MAX; /* more than any */
+        a->of_part[s] = a->of_whole[s] = BERTH_NODE_GPUS_MAX; /* more than any loss */
     ask_gpus(t, a);
     return a;
 }
@@ -254,7 +254,7 @@ static const struct ask *ask_of(const struct turn *t)
     return *at;
 }
 
-/* Was a device just like this one looked at before? */
+/* Returns whether an earlier device is just like this one. */
 static bool earlier_alike(const struct turn *t, uint32_t first, uint64_t fit, uint32_t d)
 {
     const uint32_t *kind = t->c->market->kind + first;
@@ -292,7 +292,7 @@ static struct worth share(const struct turn *t, uint32_t p, uint64_t fit, const 
     return best;
 }
 
-/* The first ones that fit; none for a pod without GPUs. */
+/* Cost of the first devices that fit; of none for a pod without GPUs. */
 static struct worth whole(const struct turn *t, uint32_t p, uint64_t fit, const double *row)
 {
     const struct market *m = t->c->market;
@@ -311,7 +311,7 @@ static struct worth whole(const struct turn *t, uint32_t p, uint64_t fit, const 
                 picked &= ~((uint64_t)1 << i);
                 len++;
             }
-        if (was) /* of another kind, too */
+        if (was) /* devices of several kinds */
             for (uint32_t s = 0; s < m->steps; s++)
                 taken[s] = need[s] + (was[s] - is[s]);
         need = was ? taken : need;
@@ -340,7 +340,7 @@ struct worth worth_of(const struct turn *t, uint32_t position)
 
 /* ---- bounds ----------------------------------------------------------------------------------------------------- */
 
-/* At least what a share costs of a GPU that is in part use, or wholly free. */
+/* Returns a bound that the cost of a share of a partly used, or wholly free, GPU cannot fall below. */
 static double share_least(const struct turn *t, const double *least, bool in_part)
 {
     const struct ask *a = ask_of(t);
@@ -371,7 +371,7 @@ double worth_least(const struct turn *t, uint32_t segment)
     return cost + fuller * least[steps];
 }
 
-/* ---- beginning and changing ------------------------------------------------------------------------------------- */
+/* ---- setup and changes ------------------------------------------------------------------------------------------ */
 
 void worth_begin(struct cycle *c)
 {

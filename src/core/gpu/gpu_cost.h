@@ -1,38 +1,39 @@
-/* gpu_cost.h - what a node's idle GPUs are still worth, and what a pod there would cost of it.
+/* gpu_cost.h - GPU cost: how much of the value of a node's idle GPUs a pod would use up.
  *
- * The worth of a node is the least, over the steps of gpu_prices.h, of what its cpu (or memory) costs at the step's price and its
- * GPUs earn after that: about as many GPUs as pods like those which have come can still hold there. A pod costs the
- * difference it makes, and for each GPU that only some pods may use a part of its scarcity. Of places that cost the same the
- * fuller ones are cheaper, by so little that it decides nothing else.
+ * The value of a node is the minimum, over the steps of gpu_prices.h, of what its cpu (or memory) costs at the step's
+ * price plus what its GPUs earn after that. It is about the number of GPUs that pods like those seen so far can still
+ * use there. A pod costs the difference that it makes, plus, for each GPU that only some pods may use, a part of the
+ * GPU's scarcity. Between places of equal cost, fuller devices and nodes are cheaper, by an amount too small to decide
+ * anything else.
  *
- * Where a share would go decides with the cost: of the devices that could take it the cheapest is picked, the first of equal
- * ones.
+ * For a share, the device is part of the result: of the devices that could hold it, the cheapest is picked, the first
+ * of equal ones.
  *
- * For each node with GPUs a row is kept: by how much each step is above the least. A pod costs the most, over the steps, of
- * what it takes there less that distance, so the least distances of many nodes bound what it costs on any of them. Rows and
- * bounds are made when they are asked for, and again once something has changed there.
+ * For each node with GPUs a row is kept: the distance of each step from the minimum. A pod costs the maximum, over the
+ * steps, of what it takes there less that distance; so the minimum distances over many nodes bound its cost on any of
+ * them. Rows and bounds are computed on demand, and again after a change on the node.
  */
 #pragma once
 
 #include "core/search/attempt.h"
 
-/* One pod of the turn on this node, which passes the filters. */
+/* The cost of one pod of the placement attempt on this node, which passes the filters. */
 struct worth {
     double cost;     /* in GPUs */
-    uint32_t device; /* of a share, counted from the node's first */
+    uint32_t device; /* for a share: index of the device on the node */
 };
 struct worth worth_of(const struct turn *t, uint32_t position);
 
-/* On no node of this segment, which has GPUs, does a pod of the turn cost less: the same additions in the same order, of what
- * is no more. */
+/* Returns a lower bound on the cost of a pod of the placement attempt on the nodes of this segment, which has GPUs. It
+ * is exact in floating point: the same additions in the same order, of values that are not larger. */
 double worth_least(const struct turn *t, uint32_t segment);
 
-/* Makes the market, where the profile goes by worth and somebody asks for GPUs. */
+/* Makes the prices if the profile uses GPU cost and some workload requests GPUs. */
 void worth_begin(struct cycle *c);
-/* What is free on the node has changed. */
+/* Call when free resources of the node have changed. */
 void worth_changed(struct cycle *c, uint32_t position);
 
-/* Are nodes under this entry taken by worth, and not by how much of them is allocated? */
+/* Return whether nodes under this entry, or this node, are scored by GPU cost instead of by allocation. */
 static inline bool worth_rules(const struct cycle *c, uint32_t level, uint32_t entry)
 {
     const struct level *l = &c->l->level[level];

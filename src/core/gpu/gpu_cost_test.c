@@ -1,4 +1,4 @@
-/* gpu_cost_test.c - what a pod costs of a node's worth, and which device is the cheapest. */
+/* gpu_cost_test.c - the GPU cost of a pod on a node, and the cheapest device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static double cost(struct kit *k, const char *node)
     return c;
 }
 
-/* Up to what only orders places that cost the same. */
+/* Compares, ignoring the small amounts that only order places of equal cost. */
 static void expect(const char *label, double got, double want)
 {
     if (got < want - 1e-6 || got > want + 1e-3)
@@ -79,7 +79,7 @@ static void the_cheapest_device_is_picked(void **state)
     (void)state;
     static const struct {
         const char *label;
-        uint32_t usual, held, asked; /* milli; the first is idle, of the second so much is held */
+        uint32_t usual, held, asked; /* milli; the first is idle, this much of the second is held */
         uint64_t want;
     } rows[] = {
         {"810 must stay",                810, 100, 110, 1 << 0},
@@ -103,7 +103,7 @@ static void the_cheapest_device_is_picked(void **state)
     }
 }
 
-/* Half of what is asked for may use the T4 alone, which is half of the GPUs. */
+/* Half of the requests may use only the T4, which is half of the GPUs. */
 static void gpus_that_few_may_use_are_kept_for_them(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void gpus_that_few_may_use_are_kept_for_them(void **state)
     expect("A100", cost(&k, "n2"), 1);
 }
 
-/* A node may have several models; what is idle is one thing for each. */
+/* A node may have several models; idle GPUs are counted for each. */
 static void models_on_one_node_are_told_apart(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void models_on_one_node_are_told_apart(void **state)
     kit_plan(&k, "gpu_worth");
     assert_true(kit_placed(&k, "web", 0, &a));
     assert_int_equal(a.gpus, 1 << 1);
-    /* One T4 breaks up the pair, and T4 are asked for half as much again as there would be. */
+    /* One T4 breaks up the pair, and the requests for T4 exceed the T4 by half. */
     kit_must(&k, berth_workload_remove(k.cluster, "web", &k.err));
     kit_wanted(&k, "web", 0, &(struct kit_request){.count = 1, .model = "T4"});
     kit_plan(&k, "gpu_worth");
@@ -151,7 +151,8 @@ static uint32_t below(uint64_t *seed, uint32_t n)
     return (uint32_t)(*seed % n);
 }
 
-/* Nodes of six kinds, all with GPUs; workloads of shares, whole ones, several and none, until the cluster is nearly full. */
+/* Nodes of six kinds, all with GPUs; workloads of shares, one GPU, several and none, until the cluster is nearly
+ * full. */
 static void crowd(struct kit *k, uint64_t *seed, bool mixed)
 {
     static const uint32_t gpus[] = {1, 2, 4, 8};
@@ -190,13 +191,14 @@ static bool node_fits(const struct turn *t, uint32_t p)
     return bits_has(t->mask, p) && (t->k->gpu.count == 0 || gpu_node_fits(t, p));
 }
 
-/* The best of a full scan. On the way: what is kept of a node is what is found anew, and no node is above its bound. */
+/* Returns the best node of a full scan. Checks that the kept row of a node equals a new one, and that no node is above
+ * its bound. */
 static uint32_t scan(struct turn *t)
 {
     struct turn anew = *t;
     uint32_t best = NONE;
     int32_t most = INT32_MIN;
-    anew.later = true; /* nothing stops: the same books, and nothing is kept of them */
+    anew.later = true; /* nothing stops, so the free amounts are the same, and no rows are kept for them */
     for (uint32_t p = 0; p < t->c->len; p++) {
         int32_t out[BLOCK] = {0};
         if (!node_fits(t, p))
@@ -241,7 +243,7 @@ static void the_search_finds_what_a_full_scan_finds(void **state)
     assert_true(found > 100 && none > 10);
 }
 
-/* Classes are numbered as they come; sums must not depend on that, not by a bit. */
+/* Classes are numbered in the order of their creation; sums must be the same to the last bit. */
 static void who_came_first_does_not_matter(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* gpu_prices.c - counting, pricing, and tables of earnings. */
+/* gpu_prices.c - counts requests, prices them, and makes the tables of earnings. */
 #include "core/gpu/gpu_prices.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 struct ask {
     const struct class *class;
     double pods, value;
-    uint32_t size; /* hundredths of one GPU; 0: several whole ones */
+    uint32_t size; /* hundredths of one GPU; 0: several whole GPUs */
 };
 
 struct making {
@@ -19,19 +19,20 @@ struct making {
     struct market *m;
     struct ask *asks;
     uint32_t asks_len, words;
-    const uint64_t **suits; /* [kind]: asks that may use it, a bit each */
-    double *gpus;           /* [kind]: how many there are */
+    const uint64_t **suits; /* [kind]: requests that may use it, a bit each */
+    double *gpus;           /* [kind]: number of GPUs */
     struct market_kind *kinds;
     uint32_t kinds_len;
 };
 
-/* Of a resource that every GPU has its even part of, this many GPUs for such a part. */
+/* Prices in GPUs for the amount of a resource that one GPU has if the cluster's amount is divided evenly among all
+ * GPUs. */
 static const double prices[MARKET_PRICES] = {
     0,       1.0 / 24, 1.0 / 12, 1.0 / 6, 1.0 / 4, 1.0 / 3, 1.0 / 2, 2.0 / 3, 5.0 / 6, 1,
     5.0 / 4, 3.0 / 2,  7.0 / 4,  2,       5.0 / 2, 3,       4,       5,       6,       9,
 };
 
-/* ---- who asks --------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static int compare_amounts(int64_t a, int64_t b)
 {
@@ -48,7 +49,7 @@ static int compare_models(const struct berth_snapshot *s, const struct syms *a, 
     return compare_amounts(a->len, b->len);
 }
 
-/* By all that matters here; what is equal is one request. */
+/* Compares by all properties that matter here; equal ones are one request. */
 static int compare_asks(const void *ctx, uint32_t x, uint32_t y)
 {
     const struct making *k = ctx;
@@ -63,7 +64,7 @@ static int compare_asks(const void *ctx, uint32_t x, uint32_t y)
     return by ? by : compare_models(k->c->s, &a->gpu.models, &b->gpu.models);
 }
 
-/* Classes are numbered as they come: sums of doubles must not depend on that. */
+/* Classes are numbered in the order of their creation; sums of doubles must not depend on it. */
 static void sort_asks(struct making *k)
 {
     uint32_t len = k->asks_len;
@@ -139,7 +140,7 @@ static const uint64_t *suits_of(const struct making *k, uint32_t device)
     return bits;
 }
 
-/* Equal models are looked at once; models that suit the same requests are one kind. */
+/* Computes each model once; models that suit the same requests are one kind. */
 static uint32_t kind_of(struct making *k, const uint32_t *kind, uint32_t *models, uint32_t *models_len, uint32_t device)
 {
     const struct device *of = &k->c->l->devices[device];
@@ -184,7 +185,8 @@ static void find_kinds(struct making *k)
     k->m->kind = kind;
 }
 
-/* Requests as they are, grown until all of them together ask for as many GPUs as there are. */
+/* Scales the requests until all of them together need as many GPUs as there are, and computes the scarcity of each
+ * kind. */
 static void find_scarcity(struct making *k)
 {
     double asked = 0, all = 0;
@@ -223,10 +225,10 @@ static void find_prices(struct making *k)
         }
     }
     if (m->steps == 0)
-        m->steps = 4; /* nothing else is scarce */
+        m->steps = 4; /* no other resource is scarce */
 }
 
-/* Adds up what the pods of one request earn at each step. */
+/* Adds the earnings of the pods of one request at each step. */
 static void earn(const struct market *m, const struct ask *a, double *sum)
 {
     int64_t need = 0;
@@ -238,7 +240,7 @@ static void earn(const struct market *m, const struct ask *a, double *sum)
     }
 }
 
-/* The means over requests of each index, to `len`: a size, or a number of GPUs. */
+/* Returns the mean earnings over requests for each index up to `len`: a size, or (blocks) a number of GPUs. */
 static double **mean_earnings(const struct making *k, uint32_t kind, bool blocks, uint32_t len, struct arena *arena)
 {
     double **mean = ARENA_ARRAY(arena, double *, len + 1), *pods = ARENA_ARRAY(arena, double, len + 1);
@@ -258,7 +260,7 @@ static double **mean_earnings(const struct making *k, uint32_t kind, bool blocks
     return mean;
 }
 
-/* The best filling of 1 to `len` by these; `alone` is what one more earns by itself. */
+/* Computes the best filling of 1 to `len` units by these earnings; `alone` is what one more unit earns by itself. */
 static double *fill(const struct making *k, double *const *mean, uint32_t len, const double *alone, struct arena *arena)
 {
     uint32_t steps = k->m->steps;

@@ -1,42 +1,43 @@
-/* gpu_prices.h - what pods that have come until now ask for, and what a GPU could still earn by such pods.
+/* gpu_prices.h - prices learned from the GPU requests of workloads: how much of a GPU such requests could still use.
  *
- * The currency is one GPU. What a request earns is its size, priced as a cutting stock (cutting_stock.h), several GPUs at 1 each. A GPU
- * of which so much is free earns the best filling by requests that may use it. What pods ask for besides (cpu, memory: the
- * profile's resources) has a price per step; a filling earns what is left after that, as the mean over the pods of a size,
- * not the best of them: one cannot choose who comes. Low prices suit a node with much cpu, high ones a node with little; see
- * gpu_cost.h, which takes the step that bounds a node best.
+ * The unit of value is one GPU. A request earns its size, priced as a cutting stock (cutting_stock.h); requests of
+ * several GPUs earn 1 for each. A partly free GPU earns the best filling by requests that may use it. The other
+ * resources of pods (cpu, memory: the profile's resources) have a price per step. A filling earns the rest after these
+ * prices, as the mean over the pods of a size and not as their maximum, because the scheduler cannot choose which pods
+ * are submitted. Low prices fit a node with much cpu, high prices one with little; gpu_cost.h uses the step that bounds
+ * a node best.
  *
- * Learned from the workloads of the snapshot alone, in an order that does not depend on how they came. Made once for a plan:
- * O(workloads + devices + kinds * steps * sizes).
+ * The prices follow from the workloads of the snapshot alone, and not from the order in which they were added. Made
+ * once per plan: O(workloads + devices + kinds * steps * sizes).
  */
 #pragma once
 
 #include "core/gpu/cutting_stock.h"
 #include "core/plan/cycle.h"
 
-/* Prices of each resource; steps are as many as this for each one. */
+/* Number of prices of each resource; each price is one step. */
 enum { MARKET_PRICES = 20, MARKET_STEPS_MAX = MARKET_PRICES * PROFILE_RESOURCES_MAX };
 
-/* GPUs that may be used by the same requests. */
+/* GPUs that the same requests may use. */
 struct market_kind {
-    double *part;  /* [hundredths free][step] */
-    double *block; /* [GPUs of a node that are wholly free][step] */
-    double
-        scarcity; /* the part of them that is asked for by those who may not use every kind, if all GPUs were asked for */
-    uint32_t device; /* one of them */
+    double *part;  /* [hundredths free][step]: earnings of a GPU */
+    double *block; /* [wholly free GPUs of a node][step]: earnings */
+    /* The part of these GPUs that requests which cannot use every kind would use, if all GPUs were requested. */
+    double scarcity;
+    uint32_t device; /* one of these GPUs */
 };
 
 struct market {
     uint32_t steps;                      /* a multiple of 4 */
-    double price[MARKET_STEPS_MAX];      /* [step]: GPUs for one of the resource */
+    double price[MARKET_STEPS_MAX];      /* [step]: GPUs for one unit of the resource */
     uint32_t resource[MARKET_STEPS_MAX]; /* [step] */
     const struct market_kind *kinds;
     uint32_t kinds_len;
     const uint32_t *kind; /* [device] */
-    uint32_t gpus_max;    /* of any node */
-    bool mixed;           /* some node has several kinds */
-    uint64_t *asked;      /* classes that were counted, a bit each */
+    uint32_t gpus_max;    /* maximum number of GPUs of a node */
+    bool mixed;           /* some node has several kinds of GPUs */
+    uint64_t *asked;      /* bit set of classes that were counted */
 };
 
-/* In the plan's arena; NULL: nobody asks for GPUs. */
+/* Returns the prices, in the plan's arena; NULL if no workload requests GPUs. */
 const struct market *market_new(struct cycle *c);

@@ -1,4 +1,4 @@
-/* gpu_test.c - which devices a pod may hold, and which it gets. */
+/* gpu_test.c - the devices that fit a pod, and the devices that it gets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,8 @@
 #include "core/gpu/gpu.h"
 #include "core/scene/kit_test.h"
 
-/* By model and memory; the third is held, of the fourth and the fifth a share of 300 and 600 with 4 GiB; the last is for nobody. */
+/* By model and memory. The third is held; of the fourth and the fifth, shares of 300 and 600 with 4 GiB are held; the
+ * last is unhealthy. */
 static const struct berth_gpu gpus[] = {
     {"A100", 80 * KIT_GIB, false},
     {"T4",   16 * KIT_GIB, false},
@@ -55,7 +56,7 @@ static void node(struct kit *k, size_t row)
     shape.gpu.models_len = rows[row].models_len;
     struct berth_gpu_need some = {.count = 1, .milli = 300, .memory_bytes = 4 * KIT_GIB};
     struct berth_gpu_need more = {.count = 1, .milli = 600, .memory_bytes = 4 * KIT_GIB};
-    kit_node(k, (struct berth_node){.id = "n0"}); /* so that its devices are not those of position 0 */
+    kit_node(k, (struct berth_node){.id = "n0"}); /* so that the devices of n1 do not begin at index 0 */
     kit_node(k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = ROWS(gpus)});
     kit_workload(k, "whole", 1, &(struct berth_shape){.gpu.count = 1});
     kit_running(k, "whole", 0, "n1", 1 << 2);

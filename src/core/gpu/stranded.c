@@ -1,4 +1,4 @@
-/* stranded.c - how much of the idle GPUs is useless to the pods that usually come, for telling people. */
+/* stranded.c - reports how much of the idle GPUs is useless to typical pods. */
 #include <errno.h>
 #include <string.h>
 

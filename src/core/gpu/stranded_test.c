@@ -1,4 +1,4 @@
-/* stranded_test.c - idle GPUs, and what of them usual pods cannot use, told of a node and of all. */
+/* stranded_test.c - idle GPUs and their useless part, reported for a node and for the cluster. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@ static const struct berth_gpu gpus[2] = {
     {"T4", 0}
 };
 
-/* n1 has 2 GPUs, of one 700 are free, and 8 cores; n2 has one GPU, and a core is left; n3 has none. */
+/* n1 has 2 GPUs, 700 of one are free, and 8 cores; n2 has one GPU, and a core is left; n3 has none. */
 static void cluster(struct kit *k)
 {
     kit_node(k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 2});
@@ -64,7 +64,7 @@ static void told_of_a_node_and_of_all(void **state)
     }
 }
 
-/* A node may have several models: what a pod may not use is as useless as what is too full. */
+/* A node may have several models: a device that a pod may not use is as useless as one that is too full. */
 static void models_side_by_side(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void without_a_policy_the_workloads_count(void **state)
     (void)state;
     CLEANUP(kit) struct kit k = kit_new();
     struct berth_fragmentation all;
-    cluster(&k); /* one wants 300, the other no GPU */
+    cluster(&k); /* one pod requests 300, the other no GPU */
     kit_must(&k, berth_fragmentation(k.snapshot, NULL, NULL, &all, &k.err));
     assert_true(all.idle_milli == 2700 && all.useless_milli == 1350);
 }
@@ -119,7 +119,7 @@ static void what_is_refused(void **state)
     assert_int_equal(berth_fragmentation(k.snapshot, NULL, "n4", &f, &k.err), -ENOENT);
     assert_non_null(strstr(k.err.text, "n4"));
     assert_int_equal(berth_fragmentation(k.snapshot, &policy, "", &f, &k.err), -EINVAL);
-    assert_true(f.useless_milli == 1 && f.idle_milli == 2); /* untouched */
+    assert_true(f.useless_milli == 1 && f.idle_milli == 2); /* unchanged */
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* typical_pods.c - typical pods, and what is useless to them. */
+/* typical_pods.c - finds the typical pods, and computes the idle GPUs that are useless to them. */
 #include "core/gpu/typical_pods.h"
 
 #include <string.h>
@@ -71,7 +71,7 @@ static int64_t class_cpu(const struct class *k)
     return 0;
 }
 
-/* Of the snapshot's workloads; classes that differ only in what does not matter here are one request. */
+/* Reads the requests of the snapshot's workloads; classes that differ only in other properties are one request. */
 static struct requests requests_of(const struct berth_snapshot *s, struct arena *arena)
 {
     uint32_t classes = s->classes.len, kinds = 0;
@@ -104,7 +104,7 @@ static struct requests requests_of(const struct berth_snapshot *s, struct arena 
     return r;
 }
 
-/* As the policy lists them. */
+/* Reads the requests that the policy lists. */
 static struct requests requests_named(const struct berth_demand *demand, size_t len, struct arena *arena)
 {
     struct requests r = {.at = ARENA_ARRAY(arena, struct request, len),
@@ -167,7 +167,7 @@ const struct typical *typical_new(const struct berth_snapshot *s, const struct b
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
-/* `kind` is in capitals. */
+/* Compares a model with `kind`, which is in capitals, ignoring case. */
 static bool is_model(const char *model, const char *kind)
 {
     for (; *model && *kind; model++, kind++)
@@ -219,9 +219,9 @@ const struct typical_kind *typical_kind_of(struct typical_kind **list, const str
 /* Why idle GPUs are useless to a pod. */
 enum useless { LACKS_BOTH, LACKS_GPU, LACKS_CPU, WANTS_NONE, WANTS_NONE_LACKS_CPU, WANTS_OTHERS, USELESS };
 
-enum { SERVED_MAX = 64 }; /* requests that are looked at once for a node; the first are the most frequent */
+enum { SERVED_MAX = 64 }; /* requests computed once per node; the first ones are the most frequent */
 
-/* Can a pod with this request be served by the devices, and what is left over on those that are too full? */
+/* Whether the devices can serve a request, and the idle milli-GPU on devices that are too full for it. */
 struct served {
     bool fits;
     int64_t stuck;

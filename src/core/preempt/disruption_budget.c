@@ -1,9 +1,9 @@
-/* disruption_budget.c - budgets as they are put, and as a plan uses them up. */
+/* disruption_budget.c - disruption budgets of a cluster, and how a plan uses them up. */
 #include "core/preempt/disruption_budget.h"
 
 #include <errno.h>
 
-/* ---- putting ------------------------------------------------------------------------------------------------------ */
+/* ---- in the cluster --------------------------------------------------------------------------------------------- */
 
 static size_t budget_find(const struct berth_cluster *c, const char *id)
 {
@@ -55,14 +55,14 @@ void berth_budget_spend(struct berth_cluster *c, const char *workload)
     }
 }
 
-/* ---- in a plan ---------------------------------------------------------------------------------------------------- */
+/* ---- in a plan -------------------------------------------------------------------------------------------------- */
 
 /* A budget that a label set counts against. */
 struct link {
-    uint32_t budget, next; /* the next one of the set, or NONE */
+    uint32_t budget, next; /* index of the next link of the label set, or NONE */
 };
 
-/* A stop that was noted. */
+/* A preemption that was counted. */
 struct spent {
     uint32_t workload;
     size_t act;
@@ -70,10 +70,10 @@ struct spent {
 
 struct budgets {
     int32_t *left;   /* [budget] */
-    uint32_t *first; /* [label set]: link, or NONE */
+    uint32_t *first; /* [label set]: index into links, or NONE */
     VEC(struct link) links;
     VEC(struct spent) spent;
-    size_t acts; /* up to which they were noted */
+    size_t acts; /* number of actions that were counted */
     uint32_t turn;
 };
 
@@ -88,7 +88,7 @@ static void link_set(const struct berth_plan *p, struct budgets *b, uint32_t bud
     vec_push(&b->links, link);
 }
 
-/* Finds the label sets that the budget selects. */
+/* Links the budget to the label sets that it selects. */
 static void link_budget(const struct berth_plan *p, struct budgets *b, uint32_t budget)
 {
     const struct tie *tie = snapshot_tie(p->s, p->s->budgets[budget].tie);
@@ -132,7 +132,7 @@ void budgets_done(struct budgets *b)
     for (uint32_t at = (b)->first[snapshot_workload((p)->s, workload)->label_set]; at != NONE;                         \
          at = (b)->links.at[at].next)
 
-/* Takes a place in each budget of the workload; false: some has none, and goes below zero. */
+/* Uses one disruption of each budget of the workload; returns false if some budget falls below zero. */
 static bool take(const struct berth_plan *p, struct budgets *b, uint32_t workload)
 {
     bool had = true;
@@ -147,13 +147,13 @@ static void give(const struct berth_plan *p, struct budgets *b, uint32_t workloa
         b->left[b->links.at[at].budget]++;
 }
 
-/* A place that was only promised is no pod yet. */
+/* A reserved instance is no running pod yet and does not count. */
 static bool counts(const struct berth_plan *p, uint32_t slot)
 {
     return snapshot_instance(p->s, slot)->state != BERTH_RESERVED;
 }
 
-/* What was stopped for others since has used up its places. */
+/* Counts the preemptions since the last call. */
 static void catch_up(struct berth_plan *p, struct budgets *b)
 {
     for (; b->acts < p->c.acts.len; b->acts++) {
@@ -195,7 +195,7 @@ uint32_t budgets_turn(const struct berth_plan *p)
     return p->victims->budgets ? p->victims->budgets->turn : 0;
 }
 
-/* Takes places for all that would go with the party; how many had none. */
+/* Uses the disruptions for all that would stop with the group; returns the number of pods that break a budget. */
 static uint32_t party_take(const struct berth_plan *p, struct budgets *b, const struct party *x)
 {
     uint32_t broken = 0;

@@ -1,24 +1,24 @@
-/* disruption_budget.h - how many of some pods may still be stopped for others, as a plan goes on.
+/* disruption_budget.h - disruption budgets: how many of the selected pods may still be preempted during a plan.
  *
- * What the plan has stopped is noted from its actions, and given back when they are. A pod that counts against several budgets
- * needs a place in each.
+ * Preemptions are counted from the plan's actions, and uncounted when actions are undone. A pod that counts against
+ * several budgets needs an allowed disruption in each.
  */
 #pragma once
 
 #include "core/preempt/victims.h"
 
-/* Notes what there is; NULL where nobody has put a budget. */
+/* Reads the budgets of the snapshot; NULL if there are none. */
 struct budgets *budgets_new(struct berth_plan *p);
 void budgets_done(struct budgets *b);
-/* Actions from there on were taken back, or stand elsewhere. */
+/* Call when the actions from index `acts` on were undone or moved. */
 void budgets_rewind(struct berth_plan *p, size_t acts);
 
-/* Puts parties that could not be stopped after those before them without breaking a budget behind the others, each in the order
- * they had; or leaves them out, if none may be broken. Returns how many are left. */
+/* Moves victim groups that would break a budget, if stopped after those before them, behind the others; both parts keep
+ * their order. With may_break false such groups are removed. Returns the number of groups left. */
 uint32_t budgets_order(struct berth_plan *p, uint32_t *parties, uint32_t len, bool may_break);
-/* Pods of these parties that would break a budget if all of them were stopped. */
+/* Returns the number of pods of these groups that would break a budget if all of the groups were stopped. */
 uint32_t budgets_broken(struct berth_plan *p, const uint32_t *parties, uint32_t len);
-/* Pods that the plan has stopped beyond what budgets allow. */
+/* Returns the number of pods that the plan has stopped beyond what budgets allow. */
 uint32_t budgets_overspent(struct berth_plan *p);
-/* Changes whenever something is given back. */
+/* Returns a counter that changes whenever a disruption is uncounted. */
 uint32_t budgets_turn(const struct berth_plan *p);

@@ -1,4 +1,4 @@
-/* disruption_budget_test.c - who is stopped for others where only so many may be. */
+/* disruption_budget_test.c - preemption under disruption budgets. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static void budget(struct scene *s, const char *id, const char *app, uint32_t al
                                    &s->err));
 }
 
-/* A pod of an app, running for an hour. */
+/* A job of one pod of an app, running for an hour. */
 static void resident(struct scene *s, const char *id, const char *app, int32_t priority, int64_t cpu, const char *node)
 {
     const struct berth_label label = {"app", app};
@@ -44,14 +44,14 @@ struct pod {
     const char *node;
 };
 
-/* Budgets x and y of apps of these names; one of 500 and priority 9 comes. */
+/* Budgets x and y select the apps of these names; the preemptor is one pod of 500 and priority 9. */
 static void as_few_as_can_be_break_them(void **state)
 {
     static const struct {
         const char *label;
         uint32_t x, y;
         struct pod at[4];
-        const char *never, *last; /* what is done where none may be broken, and where some may */
+        const char *never, *last; /* actions where no budget may be broken, and where budgets may be */
     } rows[] = {
         {"within the budget",
          1,                                       0,
@@ -89,7 +89,7 @@ static void as_few_as_can_be_break_them(void **state)
             resident(&s, at[n].id, at[n].app, at[n].priority, at[n].cpu, at[n].node);
             b |= *at[n].node == 'b';
         }
-        if (!b) { /* nothing to be had there */
+        if (!b) { /* no victim there */
             scene_put(&s,
                       (struct berth_workload){.id = "rest", .replicas = 1, .priority = 99, .shape = {NEEDS(900, 1)}});
             runs(&s, "rest", 0, "b", 60);
@@ -103,7 +103,7 @@ static void as_few_as_can_be_break_them(void **state)
     }
 }
 
-/* On a somebody is in the way whose budget may be used up, on b one that keeps the new one away. */
+/* On a, the victim's budget may be used up; on b, a pod keeps the new one away by anti-affinity. */
 static void rather_a_node_is_cleared_than_a_budget_broken(void **state)
 {
     static const struct {
@@ -163,7 +163,7 @@ static void what_a_plan_stops_is_used_up(void **state)
     scene_cleanup(&s);
 }
 
-/* A gang that does not come about gives back what it would have used. */
+/* A gang that is not placed gives back the disruptions that it would have used. */
 static void what_is_taken_back_can_be_used(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void budgets_are_put_replaced_and_removed(void **state)
     job(&s, "new", 9, 1, 500);
     budget(&s, "one", "x", 1);
     budget(&s, "two", "x", 0);
-    scene_step(&s, ""); /* a place is needed in both */
+    scene_step(&s, ""); /* both budgets must allow a disruption */
     budget(&s, "two", "y", 0);
     budget(&s, "one", "x", 0);
     scene_step(&s, "");
@@ -203,7 +203,7 @@ static void budgets_are_put_replaced_and_removed(void **state)
     scene_cleanup(&s);
 }
 
-/* A term without an `in` is looked for among all labels; an empty one selects nothing. */
+/* A term without an `in` is checked against all label sets; an empty term selects nothing. */
 static void every_term_selects(void **state)
 {
     static const struct berth_expr has_app = {"app", BERTH_EXISTS, NULL, 0},

@@ -1,4 +1,4 @@
-/* preempt.c - stopping others for a wish: tried with the books of the plan itself, and taken back if it is not enough. */
+/* preempt.c - preemption attempts: they change the plan's own resource counts and are undone if they fail. */
 #include "core/preempt/preempt.h"
 
 #include <assert.h>
@@ -11,11 +11,11 @@
 #include "core/queue/plan_quota.h"
 
 enum {
-    TRIES = 16,     /* nodes that are tried for a pod, should filters refuse what there would be room for */
-    REPRIEVES = 32, /* parties of which it is tried whether each is needed */
+    TRIES = 16,     /* nodes tried for a pod, in case filters reject nodes with enough room */
+    REPRIEVES = 32, /* maximum number of victim groups for which gang_reprieve tries whether each is needed */
 };
 
-/* ---- stops that can be taken back ---------------------------------------------------------------------------------- */
+/* ---- stops that can be undone ----------------------------------------------------------------------------------- */
 
 static void stop_one(struct effort *e, uint32_t slot, uint32_t party)
 {
@@ -38,7 +38,7 @@ void effort_stop(struct effort *e, uint32_t party)
     v->spare[x->workload] -= x->available;
 }
 
-/* The last action is the last stop: both are undone, and the books are as they were. */
+/* Undoes the last stop, which is also the last action, and restores the resource counts. */
 static void unstop_one(struct effort *e)
 {
     struct berth_plan *p = e->p;
@@ -57,7 +57,7 @@ static void unstop_one(struct effort *e)
     bits_drop(c->removed, s.slot);
     allot_stay(p, s.slot);
     cycle_take(c, snapshot_class(p->s, i->class), at, i->gpus, true, 1);
-    vec_push(&c->given, layout_segment(c->l, at)); /* who looked at it meanwhile looks again */
+    vec_push(&c->given, layout_segment(c->l, at)); /* searches that have looked at the segment meanwhile look again */
     victims_changed(p, at);
     if (!s.leaving)
         bits_drop(c->leaving, at);
@@ -96,9 +96,10 @@ void effort_undo(struct effort *e, size_t acts)
     }
 }
 
-/* ---- one pod --------------------------------------------------------------------------------------------------------- */
+/* ---- a single pod ----------------------------------------------------------------------------------------------- */
 
-/* Nodes that would take the pod if there was room: all filters but those that look at room, and at ports. */
+/* Returns the nodes that would accept the pod if there was room: applies all filters except those for room and for
+ * ports. */
 static uint64_t *usable(struct berth_plan *p, const struct wish *w)
 {
     struct cycle *c = &p->c;
@@ -118,18 +119,19 @@ static uint64_t *usable(struct berth_plan *p, const struct wish *w)
     return mask;
 }
 
-/* Are the quotas of the workload full for good, whatever stops? Sets whether they are full until others stop. */
+/* Returns whether the quotas of the workload stay full whatever is stopped. Sets a->quota if they are full until
+ * victims stop. */
 static bool quota_refuses(const struct berth_plan *p, struct harm_asker *a)
 {
     struct allot_short why;
     if (allot_room(p, a->workload, a->k, true, 1) > 0)
-        return false; /* at once, or once others of it have stopped that do already */
+        return false; /* there is quota now, or once instances that are stopping already have stopped */
     a->quota = true;
     return !allot_why(p, a->workload, a->k, &why) || why.total || why.resource == QUOTA_JOBS ||
            p->victims->quota_least[why.quota] >= a->tier;
 }
 
-/* Stops who is in the way on this node, if the pod can then be promised a place there. */
+/* Stops the victims on this node if the pod can then be reserved a place there. */
 static bool try_node(struct effort *e, struct wish *w, const struct harm_asker *a, uint32_t position)
 {
     struct berth_plan *p = e->p;
@@ -152,7 +154,7 @@ static bool try_node(struct effort *e, struct wish *w, const struct harm_asker *
     return false;
 }
 
-/* Clears a node for the pod, if no budget is broken by it. */
+/* Clears a node for the pod without breaking a budget. */
 static bool clear_kindly(struct effort *e, struct wish *w, const struct harm_asker *a)
 {
     struct harm_asker kind = *a;
@@ -172,7 +174,8 @@ static bool one(struct effort *e, struct wish *w)
     struct harms *harms = harms_of(p, &a);
     uint64_t *mask = harms ? usable(p, w) : NULL;
     const struct berth_preemption *policy = &p->policy.preemption;
-    bool careful = policy->clears && policy->break_budgets && p->victims->budgets; /* until nothing else makes room */
+    /* no budget is broken as long as another way works */
+    bool careful = policy->clears && policy->break_budgets && p->victims->budgets;
     bool done = false;
     for (unsigned n = 0; harms && n < TRIES && !done; n++) {
         uint32_t at = harms_best(p, &a, harms, mask);
@@ -191,7 +194,8 @@ static bool one(struct effort *e, struct wish *w)
     return done;
 }
 
-/* Are its quotas full until others have stopped, what is kept of them for places in time aside? */
+/* Returns whether the quotas of the demand are full until victims have stopped, without counting what is kept for
+ * reservations. */
 static bool waits_for_quota(struct berth_plan *p, const struct wish *w)
 {
     allot_reserves_count(p, -1);
@@ -200,8 +204,8 @@ static bool waits_for_quota(struct berth_plan *p, const struct wish *w)
     return full;
 }
 
-/* Up to `upto` pods of the wish on what is stopping by now, as far as its quotas go. Where these are full until others have
- * stopped, it waits in any case, and has no need of more stops where there is room. */
+/* Reserves up to `upto` pods of the demand on what is stopping now, as far as its quotas allow. If the quotas are full
+ * until victims have stopped, the demand waits in any case, so it takes existing room instead of more stops. */
 static void promise(struct berth_plan *p, struct wish *w, uint32_t upto)
 {
     uint32_t room = allot_room(p, w->workload, snapshot_class(p->s, w->class), true, upto - w->placed);
@@ -213,7 +217,7 @@ static void promise(struct berth_plan *p, struct wish *w, uint32_t upto)
         place_allotted(p, w, upto);
 }
 
-/* The same, and by stopping more. */
+/* As promise, and stops more victims if needed. */
 static bool many(struct effort *e, struct wish *w, uint32_t upto)
 {
     while (w->placed < upto) {
@@ -224,9 +228,9 @@ static bool many(struct effort *e, struct wish *w, uint32_t upto)
     return true;
 }
 
-/* ---- groups ---------------------------------------------------------------------------------------------------------- */
+/* ---- groups ----------------------------------------------------------------------------------------------------- */
 
-/* Pods of the gang beyond its minimum wait until it stands again. */
+/* The gang loses its minimum: its spare pods wait until the minimum is placed again. */
 static void gang_falls(struct berth_plan *p, uint32_t gang)
 {
     bool spare = false;
@@ -263,7 +267,7 @@ static bool gang_go(struct effort *e)
     return true;
 }
 
-/* The same with these parties alone, whoever finds room where. */
+/* As gang_go, with these victim groups alone, except number `but`, and with free choice of places. */
 static bool gang_by(struct effort *e, const uint32_t *parties, uint32_t len, uint32_t but)
 {
     bool all = true;
@@ -280,8 +284,8 @@ static bool gang_by(struct effort *e, const uint32_t *parties, uint32_t len, uin
     return all;
 }
 
-/* A gang that went whole may have made room for more than the pod it went for: others need not go if pods of the gang that
- * asks go there. */
+/* A gang that was stopped as a whole may have freed more room than needed for the pod that it was stopped for: if pods
+ * of the preempting gang use that room, other groups need not stop. */
 static void gang_reprieve(struct effort *e)
 {
     struct arena_mark mark = arena_mark(&e->p->scratch);
@@ -301,7 +305,7 @@ static void gang_reprieve(struct effort *e)
         kept++;
     }
     if (whole && len + kept > 1 && len + kept <= REPRIEVES && !gang_by(e, list, len, NONE)) {
-        effort_undo(e, e->acts); /* as it was found first */
+        effort_undo(e, e->acts); /* restores the first solution */
         bool again = gang_go(e);
         assert(again);
         (void)again;
@@ -309,7 +313,7 @@ static void gang_reprieve(struct effort *e)
     arena_rewind(&e->p->scratch, mark);
 }
 
-/* Does nothing but its class, its size and its time decide whether there is room for the gang? */
+/* Returns whether only the class, the size and the duration of the gang decide whether there is room for it. */
 static bool is_plain(const struct effort *e)
 {
     const struct class *k = snapshot_class(e->p->s, e->w->class);
@@ -318,8 +322,8 @@ static bool is_plain(const struct effort *e)
            !(claim && claim->quotas_len) && !e->p->c.headroom;
 }
 
-/* Was it tried for one that is no larger, no longer and of no lower tier, and has nothing been stopped since? Then there is
- * less room now than there was. */
+/* Returns whether preemption failed for a gang that is no larger, no longer and of no lower tier, and nothing was
+ * stopped since: then there is less room now than at that time. */
 static bool is_in_vain(const struct effort *e)
 {
     const struct in_vain *x = &e->p->victims->in_vain[e->w->class.v];
@@ -349,7 +353,7 @@ bool preempt(struct berth_plan *p, struct wish *w, uint32_t len)
     if (needs && is_in_vain(&e))
         return false;
     if (needs) {
-        p->starting_gang = true; /* the budget of starts was checked for the gang as a whole */
+        p->starting_gang = true; /* the placement budget was checked for the gang as a whole */
         if (gang_go(&e)) {
             gang_reprieve(&e);
         } else {

@@ -1,4 +1,4 @@
-/* preempt_blockers.c - who keeps a pod away from a node, and could go. */
+/* preempt_blockers.c - finds and stops the pods that keep a pod away from a node by topology constraints. */
 #include "core/preempt/preempt_blockers.h"
 
 #include <assert.h>
@@ -6,13 +6,13 @@
 #include "core/filter/filters.h"
 
 enum {
-    LOOKS = 256,         /* nodes at which it is looked for a pod */
-    LOOKS_ALL = 1 << 16, /* ... and for all pods of a plan */
-    TRIES = 4,           /* of these: that are tried */
-    KEEPS = 64,          /* of the parties on a node: those of which it is tried whether each is needed */
+    LOOKS = 256,         /* nodes examined for one pod */
+    LOOKS_ALL = 1 << 16, /* nodes examined for all pods of a plan */
+    TRIES = 4,           /* nodes tried for one pod */
+    KEEPS = 64,          /* victim groups on a node for which it is tried whether each is needed */
 };
 
-/* What was looked for in vain last: by pods with these labels, of this tier, before more was stopped. */
+/* The last failed attempt: for pods with these labels and of this tier, before more was stopped. */
 struct cleared {
     uint32_t label_set, stops; /* stops + 1 */
     int64_t tier;
@@ -20,7 +20,8 @@ struct cleared {
     size_t acts;
 };
 
-/* What was placed since may have brought near what the pod must be near to. */
+/* Returns whether the attempt would fail again. Placements since the last one may have satisfied an affinity of the
+ * pod. */
 static bool is_in_vain(const struct berth_plan *p, const struct cleared *x, uint32_t label_set,
                        const struct harm_asker *a)
 {
@@ -28,9 +29,9 @@ static bool is_in_vain(const struct berth_plan *p, const struct cleared *x, uint
            (a->keeps_budgets || !x->kept_budgets) && (x->acts == p->c.acts.len || !place_may_rise(p, a->class));
 }
 
-/* ---- could it help? ------------------------------------------------------------------------------------------------ */
+/* ---- estimate --------------------------------------------------------------------------------------------------- */
 
-/* How many of those counted on the node would go. */
+/* Returns how many of the pods that the constraint counts on the node would stop. */
 static int32_t goers(const struct turn *t, const struct berth_plan *p, const struct tie_state *ts, uint32_t position,
                      const uint32_t *parties, uint32_t len)
 {
@@ -48,7 +49,8 @@ static int32_t goers(const struct turn *t, const struct berth_plan *p, const str
     return n;
 }
 
-/* How many too many are in the domain of the node, by a required tie; INT32_MAX: it is no question of numbers. */
+/* Returns by how many pods the domain of the node exceeds a required constraint; INT32_MAX: stopping pods cannot
+ * satisfy it. */
 static int32_t excess(const struct tie_state *ts, uint32_t position)
 {
     uint32_t d = tie_domain(ts, position);
@@ -56,11 +58,11 @@ static int32_t excess(const struct tie_state *ts, uint32_t position)
     case TIE_APART: return d == NONE ? 0 : ts->count[d] - (ts->leaving ? ts->leaving[position] : 0);
     case TIE_SPREAD:
         return d == NONE ? INT32_MAX : ts->count[d] - (ts->least + (int32_t)ts->tie->max_skew - (ts->self ? 1 : 0));
-    default: return 0; /* nobody comes nearer by a stop */
+    default: return 0; /* stopping pods satisfies no affinity */
     }
 }
 
-/* Do ties keep the pod away that would not if these went? */
+/* Returns whether topology constraints keep the pod away now, and would not if these groups stopped. */
 static bool could_help(const struct turn *t, const struct berth_plan *p, uint32_t position, const uint32_t *parties,
                        uint32_t len)
 {
@@ -79,9 +81,9 @@ static bool could_help(const struct turn *t, const struct berth_plan *p, uint32_
     return helps;
 }
 
-/* ---- trying -------------------------------------------------------------------------------------------------------- */
+/* ---- attempts --------------------------------------------------------------------------------------------------- */
 
-/* Stops these but one, and promises the pod a place there. */
+/* Stops these groups, except number `but`, and reserves the pod a place on the node. */
 static bool go(struct effort *e, struct wish *w, uint32_t position, const uint32_t *parties, uint32_t len, uint32_t but)
 {
     struct berth_plan *p = e->p;
@@ -97,7 +99,8 @@ static bool go(struct effort *e, struct wish *w, uint32_t position, const uint32
     return w->placed > before;
 }
 
-/* The last of the list are the most valuable, or would break a budget. */
+/* Clears the node, then reprieves groups from the end of the list: the most valuable, and those that would break a
+ * budget. */
 static bool clear_node(struct effort *e, struct wish *w, uint32_t position, uint32_t *parties, uint32_t len)
 {
     struct berth_plan *p = e->p;
@@ -126,7 +129,7 @@ static bool clear_node(struct effort *e, struct wish *w, uint32_t position, uint
     return false;
 }
 
-/* Nodes that may take the pod as far as they themselves are concerned. */
+/* Returns the nodes that accept the pod by all filters that do not depend on other pods. */
 static const uint64_t *able(struct berth_plan *p, struct turn *t)
 {
     uint64_t *mask = ARENA_ARRAY(&p->scratch, uint64_t, p->c.blocks + 1);
@@ -144,7 +147,7 @@ static const uint64_t *able(struct berth_plan *p, struct turn *t)
     return mask;
 }
 
-/* Looks at the nodes from the one on which it could be least harm. */
+/* Examines the nodes in the order of the lower bound on the cost. */
 static bool clear_any(struct effort *e, struct wish *w, const struct harm_asker *a, struct turn *t)
 {
     struct berth_plan *p = e->p;

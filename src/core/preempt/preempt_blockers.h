@@ -1,13 +1,13 @@
-/* preempt_blockers.h - a node cleared for a pod that others keep away from it, not for want of room: by a spread, or because they and it
- * must stay apart.
+/* preempt_blockers.h - clears a node for a pod that other pods keep away by a spread or an anti-affinity, not for lack
+ * of room.
  *
- * All that may go from the node is stopped, and whoever need not go stays, the most valuable first. Nodes are looked at in the
- * order of the least harm that could be done there, some of them only: the first that will do is taken.
+ * All pods of the node that may be preempted are stopped; those that need not stop are reprieved, the most valuable
+ * first. Nodes are tried in the order of a lower bound on the cost, up to a limit; the first node that works is used.
  */
 #pragma once
 
 #include "core/preempt/preempt_attempt.h"
 #include "core/preempt/preempt_cost.h"
 
-/* One more pod of the wish is promised a place by stopping others; false: nothing was done. */
+/* Reserves a place for one more pod of the demand by stopping victims; returns false if nothing was done. */
 bool clear_for(struct effort *e, struct wish *w, const struct harm_asker *a);

@@ -1,4 +1,5 @@
-/* preempt_blockers_test.c - preemption as Kubernetes has it: who stops for a pod that finds no place, for want of room or because of others.
+/* preempt_blockers_test.c - preemption with the rules of Kubernetes: victims for a pod that finds no place, for lack of
+ * room or because of other pods.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,7 @@ static const struct berth_expr is_x = {"app", BERTH_IN, x_value, 1}, is_new = {"
 
 enum tied { FREE, APART_NODE, APART_TWICE, APART_ZONE, SPREAD, NEVER };
 
-/* A pod of an app; `tied`: to pods of app x, or of a resident to those of app new. */
+/* A pod of an app. `tied`: its constraint selects pods of app x, or for a resident those of app new. */
 static void pod(struct scene *s, const char *id, const char *app, int32_t priority, int64_t cpu, enum tied tied)
 {
     const struct berth_expr *other = app[0] == 'n' ? &is_x : &is_new;
@@ -53,8 +54,8 @@ struct resident {
     enum tied tied;
 };
 
-/* Nodes a and b of zone one, c of zone two, 1000 each; c is full for good, and b where it says so. `new` of 400 and priority 9
- * comes. */
+/* Nodes a and b of zone one, c of zone two, 1000 each. c is full and stays so, and b if b_full. The preemptor `new`
+ * needs 400 and has priority 9. */
 static void who_stops_for_one_pod(void **state)
 {
     static const struct {
@@ -144,7 +145,7 @@ static void who_stops_for_one_pod(void **state)
     }
 }
 
-/* The pod that stops nobody still comes before those behind it. */
+/* A pod that preempts nothing still comes before those behind it. */
 static void one_that_stops_nobody_keeps_its_place(void **state)
 {
     (void)state;
@@ -153,7 +154,7 @@ static void one_that_stops_nobody_keeps_its_place(void **state)
     runs(&s, "old", 0, "a", 60);
     pod(&s, "new", "new", 9, 600, NEVER);
     job(&s, "later", 8, 1, 600);
-    scene_step(&s, "stop old/0 a preempted #1; reserve later/0 a pending after 1"); /* for that one, it may */
+    scene_step(&s, "stop old/0 a preempted #1; reserve later/0 a pending after 1"); /* `later` may preempt */
     scene_cleanup(&s);
 
     s = stage(1);
@@ -167,7 +168,8 @@ static void one_that_stops_nobody_keeps_its_place(void **state)
     scene_cleanup(&s);
 }
 
-/* What was promised a place comes when those it waits for have gone, though they were in its way. */
+/* A reservation is promoted when the instances that it waits for have stopped, though these kept the pod away by a
+ * constraint. */
 static void the_promise_is_kept(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* preempt_chance_test.c - random jobs that stop each other: it is right at every step, and comes to an end. */
+/* preempt_chance_test.c - random jobs that preempt each other: every step is correct, and preemption ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include "core/preempt/preempt_scene_test.h"
 
-/* ---- chance ---------------------------------------------------------------------------------------------------------- */
+/* ---- random worlds ---------------------------------------------------------------------------------------------- */
 
 enum { NODES = 4, JOBS = 14 };
 
@@ -76,7 +76,7 @@ static void put_another(struct chance *x)
     put_told(&x->s, t, x->len++);
 }
 
-/* Is there a promise that waits for the instance? */
+/* Returns whether a reservation waits for the instance. */
 static bool is_awaited(const struct berth_plan *p, struct berth_action stop)
 {
     for (size_t i = 0; i < berth_plan_actions(p); i++) {
@@ -88,7 +88,8 @@ static bool is_awaited(const struct berth_plan *p, struct berth_action stop)
     return false;
 }
 
-/* Or is there one on the node of some pod of its gang, all of which go? One that was only promised a place is not waited for. */
+/* Returns whether a place is reserved on the node of some pod of its gang, all of which stop. No reservation waits for
+ * an instance that was itself only reserved. */
 static bool is_of_use(const struct berth_plan *p, struct berth_action stop)
 {
     for (size_t i = 0; i < berth_plan_actions(p); i++) {
@@ -103,12 +104,12 @@ static bool is_of_use(const struct berth_plan *p, struct berth_action stop)
     return false;
 }
 
-/* Who is stopped is awaited, and of a lower tier than somebody who gains by it. */
+/* Checks that a reservation waits for each victim, and that some reserved pod is of a higher tier than the victim. */
 static void check_stops(const struct chance *x)
 {
     const struct berth_plan *p = x->s.p;
     int32_t highest = INT32_MIN;
-    assert_true(berth_plan_stats(p).unplaced <= 3 * JOBS); /* no pod is wished for twice */
+    assert_true(berth_plan_stats(p).unplaced <= 3 * JOBS); /* no pod has two demands */
     for (size_t i = 0; i < berth_plan_actions(p); i++) {
         struct berth_action a = berth_plan_action(p, i);
         if (a.op == BERTH_RESERVE && x->told[number_of(a.workload)].priority > highest)
@@ -125,7 +126,7 @@ static void check_stops(const struct chance *x)
     }
 }
 
-/* Gangs have nothing or their minimum, and no quota is exceeded. */
+/* Checks that gangs have nothing or their minimum, and that no quota is exceeded. */
 static void check_cluster(const struct chance *x)
 {
     const struct berth_cluster *c = x->s.c;
@@ -141,7 +142,7 @@ static void check_cluster(const struct chance *x)
     }
 }
 
-/* The same told in another order gives the same plan. */
+/* Checks that a cluster filled in another order gives the same plan. */
 static void check_order(struct chance *x)
 {
     struct scene s = scene_new();
@@ -191,11 +192,11 @@ static void plan_and_apply(struct chance *x)
     scene_plan(&x->s);
     check_stops(x);
     check_order(x);
-    scene_apply(&x->s); /* and nothing is left to do */
+    scene_apply(&x->s); /* and the next plan is empty */
     check_cluster(x);
 }
 
-/* Instances stop and start, sooner or later. */
+/* Lets instances stop and start, sooner or later. */
 static void happen(struct chance *x, bool all)
 {
     struct scene *s = &x->s;
@@ -213,7 +214,8 @@ static void happen(struct chance *x, bool all)
     }
 }
 
-/* Nothing new comes: all that is told is done, until nothing is left. Two who stop each other would never get there. */
+/* Adds nothing new and carries out every plan until nothing is left to do. Two jobs that preempt each other would never
+ * end. */
 static void it_comes_to_an_end(struct chance *x)
 {
     for (unsigned round = 0; round < 60; round++) {

@@ -1,4 +1,4 @@
-/* preempt_cost.c - looking at a node for whom to stop. */
+/* preempt_cost.c - chooses the victims on one node. */
 #include "core/preempt/preempt_cost.h"
 
 #include <string.h>
@@ -11,16 +11,16 @@ struct trial {
     struct berth_plan *p;
     const struct harm_asker *a;
     uint32_t position;
-    uint32_t gang; /* of who asks, or NONE */
-    int64_t *left; /* [need]: later, with what those who go give back */
+    uint32_t gang; /* gang of the preemptor, or NONE */
+    int64_t *left; /* [need]: free after all stops, with what the chosen groups free */
     int32_t milli[BERTH_NODE_GPUS_MAX];
     int64_t mem[BERTH_NODE_GPUS_MAX];
     uint32_t devices;
-    uint64_t suits; /* devices that the class may have, a bit each */
+    uint64_t suits; /* devices that suit the class, a bit each */
     uint32_t *chosen, len;
 };
 
-/* What is left while nobody goes; false: nobody has any of something. */
+/* Sets what is free without victims; returns false if no node has one of the resources. */
 static bool fill(struct trial *t)
 {
     const struct cycle *c = &t->p->c;
@@ -51,13 +51,14 @@ static bool trial_begin(struct trial *t)
     return fill(t);
 }
 
-/* What a pod that goes has of the resource, of which who asks has its need at that index. */
+/* Returns the amount of the resource that the victim frees. `at`: index of the preemptor's need of that resource. */
 static int64_t gives(const struct victim_pod *pod, uint32_t resource, uint32_t at)
 {
     return resource < RESOURCES_BUILT_IN ? pod->has[resource] : class_need_at(pod->k, at, resource);
 }
 
-/* Could there be room if it went as well (sign 1), or stayed after all? Of a single pod resources tell at once. */
+/* Returns false if the pod surely does not fit after the group is added (sign 1) or removed (sign -1). Only checks
+ * resources, and only for groups of a single pod. */
 static bool could_fit(const struct trial *t, uint32_t party, int sign)
 {
     const struct party *x = &t->p->victims->parties[party];
@@ -70,7 +71,7 @@ static bool could_fit(const struct trial *t, uint32_t party, int sign)
     return true;
 }
 
-/* Counts what one that goes (sign 1) gives back, or takes again. */
+/* Adds (sign 1) or removes (sign -1) what a victim frees. */
 static inline void count_member(struct trial *t, uint32_t member, int sign)
 {
     const struct victim_pod *i = &t->p->victims->pods[member];
@@ -91,7 +92,7 @@ static inline void count_member(struct trial *t, uint32_t member, int sign)
         }
 }
 
-/* Does it go with a party that was chosen, other than `but`? */
+/* Returns whether the instance is in a chosen group other than `but`. */
 static bool is_chosen(const struct trial *t, uint32_t slot, uint32_t but)
 {
     const struct victims *v = t->p->victims;
@@ -104,13 +105,13 @@ static bool is_chosen(const struct trial *t, uint32_t slot, uint32_t but)
     return false;
 }
 
-/* A spare pod of a gang is in two parties; it counts once. */
+/* Adds or removes a group. A spare pod of a gang is in two groups and counts once. */
 static void count_party(struct trial *t, uint32_t party, int sign)
 {
     const struct victims *v = t->p->victims;
     const struct party *x = &v->parties[party];
     bool twice = x->of_gang != NONE;
-    if (x->len == 1 && !twice) { /* it stands, or would not have been gathered */
+    if (x->len == 1 && !twice) { /* its member stands: other groups are not gathered */
         count_member(t, x->first, sign);
         return;
     }
@@ -131,7 +132,7 @@ static bool gpus_fit(const struct trial *t)
     return found >= need->count;
 }
 
-/* Is the port held by nobody but those who go? */
+/* Returns whether only victims hold the port. */
 static bool port_fits(const struct trial *t, uint32_t thing)
 {
     const struct cycle *c = &t->p->c;
@@ -170,13 +171,14 @@ static bool fits(const struct trial *t)
            (!t->a->quota || allot_room(t->p, t->a->workload, k, true, 1) > 0);
 }
 
-/* One pod of a workload, or of a gang, is as good as another: none goes for its own. */
+/* Returns whether the group is of the preemptor's own workload or gang: its pods are never preempted for one
+ * another. */
 static bool is_own(const struct trial *t, const struct party *x)
 {
     return x->workload == t->a->workload || (x->of_gang != NONE && x->of_gang == t->gang);
 }
 
-/* Services keep their minimum, whoever asks: of each only so many may go. */
+/* Drops groups so that each service keeps its minimum of available pods. */
 static uint32_t keep_available(const struct victims *v, uint32_t *list, uint32_t len)
 {
     uint32_t left = 0;
@@ -200,26 +202,27 @@ uint32_t harm_root(const struct berth_plan *p, uint32_t workload)
     return at;
 }
 
-/* Guarantees are claimed from other groups: within one, what runs is stopped for what has a higher priority only. */
+/* Returns whether the group is of the same root quota and not of a lower priority. Guarantees are reclaimed from other
+ * root quotas; within one, pods are preempted only for a higher priority. */
 static bool is_kin(const struct trial *t, const struct party *x)
 {
     return t->a->root != NONE && (uint32_t)x->tier >= (uint32_t)t->a->tier && x->tier >> 32 != BERTH_SPARE &&
            x->root == t->a->root;
 }
 
-/* The parties on the node that may go, in order. */
+/* Returns the victim groups on the node that may be stopped, in order. */
 static uint32_t *gather(const struct trial *t, uint32_t *ret_len)
 {
     const struct victims *v = t->p->victims;
     uint32_t from = v->first[t->position], to = v->first[t->position + 1], len = 0;
     uint32_t *list = ARENA_ARRAY(&t->p->scratch, uint32_t, (size_t)(to - from) + 1);
-    for (uint32_t i = from; i < to; i++) /* nodes are met in no order, and each brings its own */
+    for (uint32_t i = from; i < to; i++) /* nodes are examined in no memory order, and each has groups of its own */
         __builtin_prefetch(&v->parties[v->at[i]]);
     for (uint32_t i = from; i < to; i++) {
         const struct party *x = &v->parties[v->at[i]];
         bool again = len > 0 && list[len - 1] == v->at[i];
         if (x->tier >= t->a->tier)
-            break; /* as are all that come after it */
+            break; /* so are all groups after it */
         __builtin_prefetch(&v->pods[x->first]);
         if (!again && !is_own(t, x) && !is_kin(t, x) && party_stands(t->p, x))
             list[len++] = v->at[i];
@@ -229,7 +232,7 @@ static uint32_t *gather(const struct trial *t, uint32_t *ret_len)
     return list;
 }
 
-/* Whoever is not needed stays, the most valuable first. */
+/* Reprieves groups that are not needed, the most valuable first. */
 static void reprieve(struct trial *t)
 {
     for (uint32_t n = t->len; n-- > 0;) {
@@ -275,7 +278,7 @@ static struct harm sum_up(const struct trial *t)
     return h;
 }
 
-/* As few as needed, in order. */
+/* Chooses groups in order until the pod fits, then reprieves those not needed. */
 static struct harm choose(struct trial *t, const uint32_t *list, uint32_t len)
 {
     bool enough = fits(t);
@@ -291,7 +294,8 @@ static struct harm choose(struct trial *t, const uint32_t *list, uint32_t len)
     return sum_up(t);
 }
 
-/* Quotas are books of the plan, where each is taken back; the rest is the trial's own. */
+/* Removes all chosen groups. Only the quota usage belongs to the plan, and is reverted group by group; the rest belongs
+ * to the trial and is set anew. */
 static void unchoose(struct trial *t)
 {
     while (t->a->quota && t->len)
@@ -300,15 +304,15 @@ static void unchoose(struct trial *t)
     (void)fill(t);
 }
 
-/* Is it more harm alone, whatever else? Then so is each that comes after it. */
+/* Returns whether the group alone costs more, whatever else is chosen. Then each group after it costs more, too. */
 static bool is_worse(const struct party *x, const struct harm *than)
 {
     if (than->breaks)
-        return false; /* it may break none */
+        return false; /* the group may break no budget */
     return x->tier > than->tier || (x->tier == than->tier && x->lost > than->lost);
 }
 
-/* Would one alone, the first that is large enough, be less harm than the several who were chosen? */
+/* Replaces several chosen groups by a single one, the first that is large enough, if that costs less. */
 static struct harm choose_one(struct trial *t, const uint32_t *list, uint32_t len, struct harm several)
 {
     const struct victims *v = t->p->victims;
@@ -357,7 +361,7 @@ struct harm harm_at(struct berth_plan *p, const struct harm_asker *a, uint32_t p
     t.len = 0;
     uint32_t len = 0;
     bool begun = trial_begin(&t);
-    h.has_room = begun && fits(&t); /* then something other than room is missing */
+    h.has_room = begun && fits(&t); /* something other than room is missing */
     if (begun && !h.has_room) {
         const uint32_t *list = gather(&t, &len);
         t.chosen = ARENA_ARRAY(&p->scratch, uint32_t, len + 1);

@@ -1,27 +1,29 @@
-/* preempt_cost.h - what it would cost to make room for one more pod of a class on each node.
+/* preempt_cost.h - the cost of making room on each node for one more pod of a class.
  *
- * Of the parties on a node those of the lowest tier, then with the least work lost, then the youngest, until the pod fits; then
- * each that is not needed stays, the most valuable first. No service is left with fewer than its minimum (preempt_cost.c).
+ * On a node, victim groups are chosen by the lowest tier, then the least work lost, then the youngest, until the pod
+ * fits. Then each group that is not needed is reprieved, the most valuable first. Every service keeps its minimum of
+ * available pods (preempt_cost.c).
  *
- * Nodes are looked at in the order of the least harm that could be done there, by the cheapest party alone, and only as far as one
- * could be the best. What was found for a class and a tier is remembered, and looked at again where somebody was stopped or a
- * try was taken back, and where there was room that something was placed on; else what was placed meanwhile can only have made
- * it dearer, so the cheapest is looked at again before it is used (preempt_node.c).
+ * Nodes are examined in the order of a lower bound on the cost, which is that of the cheapest victim group alone, and
+ * only as long as a node could be the best (preempt_node.c). The costs found for a class and a tier are cached. A node
+ * is examined again if a pod was stopped on it, if an attempt was undone there, or if it had room and something was
+ * placed on it. Elsewhere later placements can only have raised the cost, so the cheapest node is examined again before
+ * it is used.
  */
 #pragma once
 
 #include "core/preempt/victims.h"
 
-/* The least harm comes first: the fewest that break a budget, the lowest tier, the least work, the fewest pods. */
+/* The cost of a preemption. The fields are compared in this order: the fewest pods that break a budget, the lowest
+ * tier, the least work lost, the fewest pods, the youngest. */
 struct harm {
-    bool known; /* in preempt_node.c: it was looked at */
+    bool known; /* preempt_node.c: the node was examined */
     bool possible;
-    bool
-        has_room; /* there is room as it is, and something else refuses it: once that is taken, others may be in the way */
+    bool has_room; /* the pod fits but another filter rejects the node; once its room is taken, victims may be needed */
     uint32_t breaks; /* pods that break a budget */
     uint32_t pods;
     int64_t tier, lost;
-    uint64_t id; /* of the youngest */
+    uint64_t id; /* the youngest victim */
 };
 
 struct harm_asker {
@@ -30,25 +32,28 @@ struct harm_asker {
     struct class_ix class;
     int64_t tier;
     bool quota;         /* its quotas are full as well */
-    bool keeps_budgets; /* none is broken for it, whatever the policy says */
+    bool keeps_budgets; /* breaks no budget for it, whatever the policy says */
     uint32_t root;      /* harm_root */
 };
 
-/* Below 0: the first is less harm. */
+/* Returns below 0 if the first cost is lower. */
 int harm_compare(const struct harm *a, const struct harm *b);
 
-/* The root of its account, where guarantees divide what there is; or NONE. */
+/* Returns the root quota of the workload's account if some quota has a guarantee, else NONE. */
 uint32_t harm_root(const struct berth_plan *p, uint32_t workload);
 
-/* What it costs on the node. `ret`: room for all parties of the node, filled with those that go; or NULL. */
+/* Returns the cost on the node. `ret` is NULL, or an array with room for all victim groups of the node, filled with
+ * those chosen. */
 struct harm harm_at(struct berth_plan *p, const struct harm_asker *a, uint32_t position, uint32_t *ret,
                     uint32_t *ret_len);
 
-/* The parties on the node that may go for it, in the order in which they should. Valid until the scratch is given back. */
+/* Returns the victim groups on the node that may be stopped for the pod, in the order in which they should be. Valid
+ * until the scratch arena is rewound. */
 uint32_t *harm_parties(struct berth_plan *p, const struct harm_asker *a, uint32_t position, uint32_t *ret_len);
 
-/* Costs on all nodes that the class may use, NULL if it cannot be had anywhere. Valid until the scratch is given back. */
+/* The costs on all nodes that the class may use; harms_of returns NULL if preemption is possible on none. Valid until
+ * the scratch arena is rewound. */
 struct harms;
 struct harms *harms_of(struct berth_plan *p, const struct harm_asker *a);
-/* The cheapest node within the mask, or NONE. */
+/* Returns the cheapest node within the mask, or NONE. */
 uint32_t harms_best(struct berth_plan *p, const struct harm_asker *a, struct harms *h, const uint64_t *mask);

@@ -1,4 +1,4 @@
-/* preempt_node.c - the node on which room is made with the least harm, of all: looked at from the one on which it could be least. */
+/* preempt_node.c - finds the cheapest node to preempt on; examines nodes in the order of a lower bound on the cost. */
 #include "base/hash.h"
 #include "core/backfill/reservation.h"
 #include "core/preempt/disruption_budget.h"
@@ -9,12 +9,13 @@ enum { MEMO_BYTES_MAX = 64 << 20 };
 struct harms {
     struct harms *next;
     int64_t tier;
-    uint64_t account; /* of those whose quotas are full: which; and as of how many stops, in which round */
-    uint32_t root;    /* of who asks */
+    /* 0, or a hash of the full quotas or of the own workload; with it the number of stops and the round */
+    uint64_t account;
+    uint32_t root; /* of the preemptor */
     uint32_t stops, round, budgets;
-    uint32_t as_of; /* of victims.changed */
+    uint32_t as_of; /* index into victims.changed: entries before it are handled */
     size_t placed_as_of;
-    uint32_t looked; /* of victims.by_harm: those from there on were not looked at yet */
+    uint32_t looked; /* index into victims.by_harm: nodes from it on were not examined yet */
     uint32_t possible;
     const uint64_t *mask;
     struct harm *at; /* [position] */
@@ -28,7 +29,7 @@ static void look(struct berth_plan *p, const struct harm_asker *a, struct harms 
     h->possible += h->at[position].possible;
 }
 
-/* The next one; false: there is none on which anything could be had. */
+/* Examines the next node; returns false if preemption is possible on no further node. */
 static bool look_further(struct berth_plan *p, const struct harm_asker *a, struct harms *h)
 {
     const struct victims *v = p->victims;
@@ -56,8 +57,8 @@ static void refresh(struct berth_plan *p, const struct harm_asker *a, struct har
             look(p, a, h, v->changed[h->as_of]);
 }
 
-/* Who may share what is remembered of a class: all, but those whose quotas are full with those of the same quotas, and who
- * has pods among those that could go with nobody. */
+/* Returns what the cached costs of a class depend on besides the class: 0 for most preemptors; a hash of the quotas for
+ * those whose quotas are full; and the workload for those that have possible victims of their own. */
 static uint64_t account_of(const struct berth_plan *p, const struct harm_asker *a)
 {
     const struct claim *claim = a->quota ? snapshot_claim(p->s, a->workload) : NULL;
@@ -71,20 +72,22 @@ static uint64_t account_of(const struct berth_plan *p, const struct harm_asker *
     return own ? hash_pair(account, a->workload) | 1 : account;
 }
 
-/* What is remembered, as it is now; of quotas only while nothing more was stopped, and nothing they keep for later was given up. */
+/* Brings the cached costs up to date. With full quotas they are valid only as long as nothing more was stopped and no
+ * quota kept for reservations was freed. */
 static bool is_valid(struct berth_plan *p, const struct harm_asker *a, struct harms *h)
 {
     if (h->account && (h->stops != p->stop_turns || h->round != future_round(p)))
         return false;
     if (h->budgets != budgets_turn(p))
-        return false; /* what could not be stopped may be again */
+        return false; /* instances that could not be stopped may be victims again */
     refresh(p, a, h);
     return true;
 }
 
 static struct harms *harms_new(struct berth_plan *p, const struct harm_asker *a, struct arena *arena)
 {
-    const struct turn fixed = {.c = &p->c, .k = a->k}; /* enough for filters that look at what is fixed of a node */
+    /* enough for filters that depend only on fixed properties of nodes */
+    const struct turn fixed = {.c = &p->c, .k = a->k};
     struct harms *h = ARENA_NEW(arena, struct harms);
     h->at = ARENA_ARRAY(arena, struct harm, p->c.len + 1);
     h->tier = a->tier;
@@ -111,9 +114,9 @@ struct harms *harms_of(struct berth_plan *p, const struct harm_asker *a)
         then.tier = h->tier;
         if (h->account != account || h->root != a->root || h->tier < a->tier || !is_valid(p, &then, h))
             continue;
-        bool above = a->root == NONE || (uint32_t)h->tier >= (uint32_t)a->tier; /* in priority, too: see is_kin */
+        bool above = a->root == NONE || (uint32_t)h->tier >= (uint32_t)a->tier; /* also by priority alone: see is_kin */
         if (above && !is_any_possible(p, &then, h))
-            return NULL; /* and nothing for who comes after it */
+            return NULL; /* nothing is possible for this tier or a lower one */
         if (h->tier == a->tier)
             found = h;
     }
@@ -129,7 +132,7 @@ struct harms *harms_of(struct berth_plan *p, const struct harm_asker *a)
     return is_any_possible(p, a, found) ? found : NULL;
 }
 
-/* Is the node cheaper than the best so far (or NONE), or the first of equals? */
+/* Returns whether the node is cheaper than the best so far (or NONE), or equal and earlier. */
 static bool is_better(const struct harms *h, const uint64_t *mask, uint32_t at, uint32_t best)
 {
     if (!h->at[at].possible || !bits_has(mask, at))
@@ -138,7 +141,7 @@ static bool is_better(const struct harms *h, const uint64_t *mask, uint32_t at, 
     return c < 0 || (c == 0 && at < best);
 }
 
-/* Could one that was not looked at yet be as cheap? */
+/* Returns whether a node that was not examined yet could be as cheap. */
 static bool is_further_to_look(const struct berth_plan *p, const struct harms *h, uint32_t best)
 {
     const struct victims *v = p->victims;

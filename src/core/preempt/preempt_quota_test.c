@@ -1,4 +1,4 @@
-/* preempt_quota_test.c - who is stopped for a quota that is full, for a guarantee, and who need not be. */
+/* preempt_quota_test.c - preemption for full quotas and for guarantees, and needless preemption. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include "core/preempt/preempt_scene_test.h"
 
-/* Of two users one has reached the limit: only that user's own work can make room. */
+/* One of two users has reached the limit: only that user's own work can make room. */
 static void a_full_quota_gives_its_own(void **state)
 {
     static const struct {
@@ -35,7 +35,7 @@ static void a_full_quota_gives_its_own(void **state)
     }
 }
 
-/* What was tried and taken back leaves no trace: ann's limit is as full as before, though there will be room on c. */
+/* An attempt that is undone leaves no trace: ann's limit is as full as before, though there will be room on c. */
 static void what_is_taken_back_holds_its_quota(void **state)
 {
     (void)state;
@@ -62,8 +62,8 @@ static void what_is_taken_back_holds_its_quota(void **state)
     scene_cleanup(&s);
 }
 
-/* Ann's limit is full until ann1 has stopped, for another's sake. So new waits in any case, and there is room for it on b: nobody
- * on c has to go. */
+/* Ann's limit is full until ann1, a victim of another job, has stopped. So `new` waits in any case, and there is room
+ * for it on b: nothing on c has to stop. */
 static void nobody_goes_for_who_waits_for_a_quota(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void nobody_goes_for_who_waits_for_a_quota(void **state)
     scene_cleanup(&s);
 }
 
-/* What is borrowed goes back to whom it is guaranteed, whatever the priorities. */
+/* Borrowed resources are reclaimed by their guarantee, whatever the priorities. */
 static void what_is_borrowed_is_reclaimed(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void what_is_borrowed_is_reclaimed(void **state)
     scene_cleanup(&s);
 }
 
-/* A pod that comes back by right does not take the place of another of the same service that is borrowed. */
+/* A guaranteed pod that is placed again does not preempt a borrowed pod of the same service. */
 static void nobody_goes_for_its_own(void **state)
 {
     (void)state;
@@ -132,9 +132,10 @@ static void nobody_goes_for_its_own(void **state)
     scene_cleanup(&s);
 }
 
-/* ---- what is kept of a quota ------------------------------------------------------------------------------------------- */
+/* ---- quota kept for reservations -------------------------------------------------------------------------------- */
 
-/* Of one quota: an elastic gang that runs on c with one spare pod, and a job that comes last, of 100 each. */
+/* Two jobs of one quota: an elastic gang that runs on c with one spare pod, and a job that is last in the order; 100
+ * each. */
 static void put_small(struct scene *s)
 {
     scene_put(s, (struct berth_workload){.id = "grown",
@@ -157,8 +158,8 @@ static void put_small(struct scene *s)
                                          .shape = {NEEDS(100, 1)}});
 }
 
-/* Of the tasks of `big` one is by right and one is borrowed; both wait for the end of what fills a and b. It is promised one
- * place, as it is told, and one task is kept of its quota: nobody is stopped for what is kept of it twice. */
+/* One task of `big` is guaranteed and one is borrowed; both wait for the end of the jobs that fill a and b. `big` gets
+ * one reservation and quota is kept for one task: nothing is preempted for the same quota twice. */
 static void one_place_is_kept_for_a_job(void **state)
 {
     (void)state;
@@ -185,8 +186,8 @@ static void one_place_is_kept_for_a_job(void **state)
     scene_cleanup(&s);
 }
 
-/* `back` is stopped for `high` and begins anew on c at once, before the quota is kept for `big`, which comes after it and would
- * have to give it back: so nobody is stopped for `small`. */
+/* `back` is preempted for `high` and is placed on c at once, before quota is kept for `big`, which comes after it and
+ * would have to give the quota back: so nothing is preempted for `small`. */
 static void who_comes_back_is_not_overtaken(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* preempt_scene_test.h - a scene at noon, for tests of who is stopped for whom: jobs, gangs and what runs of them, a line each.
+/* preempt_scene_test.h - a scene for preemption tests: jobs, gangs and their running instances, one line each.
  *
- * Include what scene_test.h wants before this.
+ * Include the headers that scene_test.h needs before this one.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #define MINUTE_NS (60 * SCENE_SECOND_NS)
 
-/* Nodes a, b, ... of 1000; it is noon, and what runs has run for an hour if nothing else is said. */
+/* Nodes a, b, ... of 1000; the time is noon. */
 static inline struct scene stage(size_t nodes)
 {
     struct scene s = scene_stage(nodes);
@@ -45,7 +45,7 @@ static inline void runs(struct scene *s, const char *workload, uint32_t ordinal,
                                               .since_ns = s->now_ns - minutes * MINUTE_NS});
 }
 
-/* One pod of 400 that counts against a quota. */
+/* A job of one pod of 400 that counts against a quota. */
 static inline void quota_job(struct scene *s, const char *id, int32_t priority, const char *quota)
 {
     const char *const quotas[] = {quota};

@@ -1,4 +1,4 @@
-/* preempt_test.c - who is stopped for whom, and who is not. */
+/* preempt_test.c - which instances are preempted for which demands. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,9 +10,9 @@
 
 #include "core/preempt/preempt_scene_test.h"
 
-/* ---- one for one ------------------------------------------------------------------------------------------------- */
+/* ---- one victim ------------------------------------------------------------------------------------------------- */
 
-/* `low` runs alone on the only node; `high` wants it. */
+/* `low` runs alone on the only node; `high` demands it. */
 static void who_may_stop_whom(void **state)
 {
     static const struct {
@@ -55,7 +55,7 @@ static void who_may_stop_whom(void **state)
     }
 }
 
-/* ---- least harm --------------------------------------------------------------------------------------------------- */
+/* ---- lowest cost ------------------------------------------------------------------------------------------------ */
 
 struct resident {
     const char *id;
@@ -65,7 +65,7 @@ struct resident {
     int64_t minutes;
 };
 
-/* Of what runs on a and b, who makes room for one of 500 of priority 9? */
+/* Jobs run on a and b; which of them are stopped for a pod of 500 of priority 9? */
 static void the_least_harm_is_done(void **state)
 {
     static const struct {
@@ -120,7 +120,7 @@ static void the_least_harm_is_done(void **state)
     }
 }
 
-/* A service keeps its minimum, whoever asks. */
+/* A service keeps its minimum, whatever the priority of the preemptor. */
 static void services_keep_their_minimum(void **state)
 {
     (void)state;
@@ -143,7 +143,7 @@ static void services_keep_their_minimum(void **state)
     scene_cleanup(&s);
 }
 
-/* ---- what goes together --------------------------------------------------------------------------------------------- */
+/* ---- victim groups ---------------------------------------------------------------------------------------------- */
 
 static void gangs_go_whole(void **state)
 {
@@ -173,14 +173,14 @@ static void spare_pods_go_first(void **state)
     runs(&s, "train", 0, "a", 1);
     runs(&s, "train", 1, "b", 1);
     runs(&s, "train", 2, "c", 90);
-    job(&s, "new", 1, 1, 600); /* even for less: what is spare comes last */
+    job(&s, "new", 1, 1, 600); /* also for a lower priority: spare pods are of the lowest tier */
     scene_step(&s, "stop train/2 c preempted #3; reserve new/0 c pending after 3");
     job(&s, "high", 9, 1, 600);
     scene_step(&s, "stop train/0 a preempted #1; stop train/1 b preempted #2; reserve high/0 a pending after 1");
     scene_cleanup(&s);
 }
 
-/* A spare pod gives its room once, whether it goes alone or with all. */
+/* A spare pod frees its room once, whether it is stopped alone or with the gang. */
 static void a_spare_pod_counts_once(void **state)
 {
     (void)state;
@@ -198,7 +198,8 @@ static void a_spare_pod_counts_once(void **state)
     scene_cleanup(&s);
 }
 
-/* The first pod is promised the room of `small`, the second that of `big`; then `small` may stay, and both wait for `big`. */
+/* The first pod is reserved the room of `small`, the second that of `big`. Then `small` is reprieved, and both wait for
+ * `big`. */
 static void who_is_waited_for_is_stopped_before(void **state)
 {
     (void)state;
@@ -219,7 +220,7 @@ static void who_is_waited_for_is_stopped_before(void **state)
     scene_cleanup(&s);
 }
 
-/* Who was in vain looked at in the first round is looked at again once it is near what it must be near to. */
+/* A pod that found no node in the first round is tried again once the pod that it has an affinity to is placed. */
 static void what_was_placed_since_may_help(void **state)
 {
     const char *const of_a[] = {"a"}, *const of_c[] = {"c"};
@@ -253,7 +254,7 @@ static void what_was_placed_since_may_help(void **state)
     scene_cleanup(&s);
 }
 
-/* One of three is stopped for another: then none stops for a drain that finds no other place. */
+/* One of three replicas is preempted, so the drain, which finds no other place, must stop none. */
 static void a_drain_knows_of_who_was_stopped(void **state)
 {
     (void)state;
@@ -270,7 +271,7 @@ static void a_drain_knows_of_who_was_stopped(void **state)
     scene_cleanup(&s);
 }
 
-/* A gang gets all its places, or nobody is stopped for it. */
+/* A gang gets all its places, or nothing is stopped for it. */
 static void all_or_nothing_for_a_gang(void **state)
 {
     static const struct {
@@ -296,7 +297,7 @@ static void all_or_nothing_for_a_gang(void **state)
     }
 }
 
-/* Whoever was chosen before a gang had to go, and need no longer, stays. */
+/* A victim chosen before a gang had to stop as well is reprieved if it is no longer needed. */
 static void nobody_goes_beside_a_gang_in_vain(void **state)
 {
     (void)state;
@@ -323,7 +324,7 @@ static void nobody_goes_beside_a_gang_in_vain(void **state)
     scene_cleanup(&s);
 }
 
-/* A workload of a gang speaks for all of it, also one of which no pod is wanted. */
+/* never_preempts of one workload of a gang applies to the whole gang, even if that workload wants no pod. */
 static void nobody_is_stopped_for_another_of_its_gang(void **state)
 {
     static const struct {
@@ -355,7 +356,7 @@ static void nobody_is_stopped_for_another_of_its_gang(void **state)
     }
 }
 
-/* One who goes takes along whoever was to take over from it. */
+/* A victim takes along the instance that was to take over from it. */
 static void a_move_ends_with_its_pod(void **state)
 {
     (void)state;
@@ -374,7 +375,7 @@ static void a_move_ends_with_its_pod(void **state)
     scene_cleanup(&s);
 }
 
-/* ---- more than room -------------------------------------------------------------------------------------------------- */
+/* ---- ports, GPUs and other filters ------------------------------------------------------------------------------ */
 
 static void ports_and_gpus(void **state)
 {
@@ -423,7 +424,7 @@ static void ports_and_gpus(void **state)
     scene_cleanup(&s);
 }
 
-/* Filters that stops cannot change are held. */
+/* Filters that do not depend on victims are applied before anything is stopped. */
 static void nobody_stops_in_vain(void **state)
 {
     (void)state;
@@ -449,7 +450,7 @@ static void nobody_stops_in_vain(void **state)
     scene_cleanup(&s);
 }
 
-/* ---- bounds ---------------------------------------------------------------------------------------------------------- */
+/* ---- limits ----------------------------------------------------------------------------------------------------- */
 
 static void so_many_at_a_time(void **state)
 {

@@ -1,4 +1,4 @@
-/* reprieve.c - who need not go after all: those that an attempt has stopped and that have room beside what it promised. */
+/* reprieve.c - reprieves victims of an attempt that have room beside what the attempt reserved. */
 #include "core/backfill/reservation.h"
 #include "core/gpu/gpu.h"
 #include "core/preempt/preempt_attempt.h"
@@ -46,7 +46,7 @@ void reprieve_go(struct berth_plan *p, uint32_t slot)
     cycle_leave(&p->c, i);
 }
 
-/* Did this effort promise a place on the node? */
+/* Returns whether this attempt reserves a place on the node. */
 static bool is_promised(const struct effort *e, uint32_t position)
 {
     for (size_t n = e->acts; n < e->p->c.acts.len; n++)
@@ -74,11 +74,12 @@ bool reprieve_has_room(struct berth_plan *p, uint32_t slot, bool promised)
             return false;
     }
     if (promised && !future_may_stay(p, i))
-        return false; /* what is kept there in time was looked at without it */
+        return false; /* the reservations on the node were made without counting the instance */
     return allot_may_stay(p, slot);
 }
 
-/* Is there room for it beside all that was placed? Ties are not looked at again: then it goes. */
+/* Returns whether the victim has room beside everything that was placed. Topology constraints are not checked again: if
+ * there are any, the victim stops. */
 static bool may_stay(const struct effort *e, const struct stop *s)
 {
     const struct berth_plan *p = e->p;
@@ -91,7 +92,7 @@ static bool may_stay(const struct effort *e, const struct stop *s)
     return reprieve_has_room(e->p, s->slot, is_promised(e, snapshot_position(p->s, i)));
 }
 
-/* A spare pod of a gang that goes as a whole goes with it. */
+/* Returns whether the victim is a spare pod of a gang that stops as a whole; such a pod stops with the gang. */
 static bool is_of_lost_gang(const struct effort *e, uint32_t party)
 {
     const struct berth_plan *p = e->p;
@@ -106,7 +107,7 @@ static bool is_of_lost_gang(const struct effort *e, uint32_t party)
     return false;
 }
 
-/* Does anything on the node stop? */
+/* Returns whether an instance on the node stops. */
 static bool node_leaves(const struct berth_plan *p, uint32_t position)
 {
     const struct node *n = pages_at(&p->s->nodes, p->c.l->slot[position]);
@@ -116,7 +117,7 @@ static bool node_leaves(const struct berth_plan *p, uint32_t position)
     return false;
 }
 
-/* May the pod be placed at once, as far as its quotas go; `kept`: beside what is kept of them for places in time? */
+/* Returns whether the quotas of the pod allow to place it now; `kept`: beside what is kept of them for reservations. */
 static bool quota_is_free(struct berth_plan *p, const struct act *a, bool kept)
 {
     const struct class *k = snapshot_class(p->s, snapshot_workload(p->s, a->workload)->class);
@@ -130,7 +131,8 @@ static bool quota_is_free(struct berth_plan *p, const struct act *a, bool kept)
     return is_free;
 }
 
-/* Would what was promised on the node begin at once, nothing stopping there, and take what is kept of a quota for others? */
+/* Returns whether a pod reserved on the node would be placed at once, since nothing stops there, and would use quota
+ * that is kept for other reservations. */
 static bool begins_too_soon(const struct effort *e, uint32_t position)
 {
     struct berth_plan *p = e->p;
@@ -145,7 +147,7 @@ static bool begins_too_soon(const struct effort *e, uint32_t position)
     return false;
 }
 
-/* All of a party stay, or none. */
+/* Reprieves all members of a victim group, or none. */
 static bool party_stays(struct effort *e, uint32_t party)
 {
     size_t n = 0;
@@ -165,7 +167,8 @@ static bool party_stays(struct effort *e, uint32_t party)
     return stays;
 }
 
-/* Nothing stops on its node after all: what was promised is placed, unless it waits for others of its quotas to stop. */
+/* Turns a reservation into a placement, since nothing stops on its node after all; except where it waits for victims to
+ * free its quotas. */
 static void place_at_once(struct berth_plan *p, struct act *a)
 {
     const struct class *k = snapshot_class(p->s, snapshot_workload(p->s, a->workload)->class);
@@ -181,8 +184,8 @@ static void place_at_once(struct berth_plan *p, struct act *a)
     cycle_take(&p->c, k, a->position, a->gpus, true, -1);
 }
 
-/* Leaves out the stops of those who stay. The others come first: what was promised before may wait for one of them now. Returns
- * where each action is. */
+/* Removes the stops of the reprieved from the actions, and moves the other stops to the front, because earlier
+ * reservations may wait for one of them now. Returns the new index of each action. */
 static const uint32_t *acts_without_stays(struct effort *e)
 {
     struct berth_plan *p = e->p;
@@ -212,7 +215,7 @@ static const uint32_t *acts_without_stays(struct effort *e)
     return now_at;
 }
 
-/* Forgets the stops of those who stay; what was placed waits only for those who go. */
+/* Removes the stops of the reprieved; reservations wait only for the instances that still stop. */
 static void forget_stays(struct effort *e)
 {
     struct berth_plan *p = e->p;
@@ -243,8 +246,8 @@ static void forget_stays(struct effort *e)
     e->stops.len = left;
 }
 
-/* A gang that went whole, or one that went for another's quota, may have made room for more than the pod it went for: then
- * others need not go, the most valuable first. */
+/* Reprieves victims, the most valuable first. A gang that was stopped as a whole, or for another workload's quota, may
+ * have freed more room than the pod needed that it was stopped for. */
 void effort_reprieve(struct effort *e)
 {
     struct arena_mark mark = arena_mark(&e->p->scratch);

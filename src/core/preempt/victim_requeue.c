@@ -1,4 +1,4 @@
-/* victim_requeue.c - what was stopped for others, and wants a place again before it has stopped. */
+/* victim_requeue.c - demands for victims that may be placed again before they have stopped. */
 #include "base/sort.h"
 #include "core/backfill/reservation.h"
 #include "core/preempt/preempt.h"
@@ -30,7 +30,7 @@ static struct wish wish_again(struct berth_plan *p, uint32_t workload, int64_t t
     return x;
 }
 
-/* Ordinals that are not taken by what is done or still stopping. */
+/* Lists the ordinals that no finished or stopping instance has. */
 static uint32_t free_ordinals(struct berth_plan *p, const struct workload *w, const uint32_t **ret, uint32_t *ret_done)
 {
     uint32_t *list = ARENA_ARRAY(&p->arena, uint32_t, w->replicas + 1), len = 0;
@@ -61,13 +61,13 @@ static bool is_going(const struct berth_plan *p, uint32_t slot)
            bits_has(p->c.removed, slot);
 }
 
-/* On a lost node, and replaced at once? */
+/* Returns whether the instance is on a lost node and is replaced at once. */
 static bool is_given_up(const struct berth_plan *p, const struct workload *w, const struct instance *i)
 {
     return w->on_lost == BERTH_LOST_REPLACE && !p->alarm && p->s->state[snapshot_position(p->s, i)] == BERTH_NODE_LOST;
 }
 
-/* Is the one that it takes over from still there, and stays? */
+/* Returns whether the instance that it takes over from exists and stays. */
 static bool is_extra(const struct berth_plan *p, const struct workload *w, const struct instance *i)
 {
     for (uint32_t at = i->replaces ? w->first : NONE; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
@@ -78,14 +78,15 @@ static bool is_extra(const struct berth_plan *p, const struct workload *w, const
     return false;
 }
 
-/* Does the instance stand for a pod, once all stops are done? */
+/* Returns whether the instance counts as its pod once all stops are done. */
 static bool stands(const struct berth_plan *p, const struct workload *w, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
     return !is_going(p, slot) && !is_extra(p, w, i) && !is_given_up(p, w, i);
 }
 
-/* Pods that stand or are done; and which ordinals are not to be used, a bit each. */
+/* Returns the number of pods that exist or are finished; adds the ordinals that must not be used to the bit set
+ * `used`. */
 static uint32_t pods_standing(const struct berth_plan *p, uint32_t workload, uint64_t *used)
 {
     const struct workload *w = snapshot_workload(p->s, workload);
@@ -101,7 +102,7 @@ static uint32_t pods_standing(const struct berth_plan *p, uint32_t workload, uin
     return n;
 }
 
-/* The same of those that are wished for. */
+/* As pods_standing, for the pods that have a demand. */
 static uint32_t pods_wished(const struct berth_plan *p, uint32_t workload, uint64_t *used)
 {
     uint32_t n = 0;
@@ -116,7 +117,7 @@ static uint32_t pods_wished(const struct berth_plan *p, uint32_t workload, uint6
     return n;
 }
 
-/* One of its pods was stopped: the lowest ordinal that is free takes its part, as in any plan. */
+/* Adds a demand for one stopped pod: the lowest free ordinal takes its part, as in any plan. */
 static void single_again(struct berth_plan *p, const struct party *x)
 {
     const struct workload *w = snapshot_workload(p->s, x->workload);
@@ -136,7 +137,7 @@ static void single_again(struct berth_plan *p, const struct party *x)
         vec_push(&p->wishes, wish);
 }
 
-/* In the order of their ids. */
+/* Returns the workloads of the gang, sorted by id. */
 static struct keyed *gang_workloads(struct berth_plan *p, uint32_t gang, uint32_t *ret_len)
 {
     uint32_t len = 0, first = ((const struct gang *)pages_at(&p->s->gangs, gang))->first;
@@ -151,7 +152,8 @@ static struct keyed *gang_workloads(struct berth_plan *p, uint32_t gang, uint32_
     return rows;
 }
 
-/* The whole gang begins anew, if those of its pods that are not stopping are enough; else they wait for the stops. */
+/* Adds demands for the whole gang if its pods that are not stopping are enough; otherwise the gang waits for the
+ * stops. */
 static void gang_again(struct berth_plan *p, const struct party *x)
 {
     uint32_t gang = snapshot_workload(p->s, x->workload)->gang, workloads;
@@ -172,9 +174,9 @@ static void gang_again(struct berth_plan *p, const struct party *x)
     }
     arena_rewind(&p->scratch, mark);
     to = (uint32_t)p->wishes.len;
-    for (uint32_t i = 0; !enough && i < to; i++) /* also what it wished for beyond its minimum */
+    for (uint32_t i = 0; !enough && i < to; i++) /* this includes its earlier demands beyond the minimum */
         p->wishes.at[i].blocked |= p->wishes.at[i].group == gang;
-    for (uint32_t i = from; enough && i < to; i++) { /* what is spare is wished for apart */
+    for (uint32_t i = from; enough && i < to; i++) { /* spare pods get demands of their own */
         struct wish rest = p->wishes.at[i];
         rest.ordinals += rest.needed;
         rest.len -= rest.needed;

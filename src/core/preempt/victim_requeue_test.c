@@ -1,4 +1,6 @@
-/* victim_requeue_test.c - what was stopped for others stands in the queue as the next plan will see it: so that finds nothing to do. */
+/* victim_requeue_test.c - victims enter the queue at the position at which the next plan will see them, so the next
+ * plan is empty.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +14,7 @@
 
 #define MINUTE_NS (60 * SCENE_SECOND_NS)
 
-/* One node of 1000 at noon, and reservations for a few. */
+/* One node of 1000 at noon, and a number of reservations. */
 static struct scene stage(uint32_t reservations)
 {
     struct scene s = scene_stage(1);
@@ -42,7 +44,7 @@ static void runs(struct scene *s, const char *workload, uint32_t tasks)
                                                   .since_ns = s->now_ns - 30 * MINUTE_NS});
 }
 
-/* When a place is promised to it in time, in minutes from now; -1: none is. */
+/* Returns the start of the workload's reservation in minutes from now; -1: it has none. */
 static int64_t promised(struct scene *s, const char *workload)
 {
     for (size_t i = 0; i < berth_plan_pendings(s->p); i++)
@@ -59,7 +61,7 @@ static void step(struct scene *s, const char *want)
     assert_int_equal(berth_plan_facts(s->p), 0);
 }
 
-/* An elastic gang has waited for too long before it began, and comes before what is in a better queue. */
+/* An elastic gang that had waited for too long before it started comes before a job in a better queue. */
 static void its_wait_still_counts(void **state)
 {
     (void)state;
@@ -79,7 +81,7 @@ static void its_wait_still_counts(void **state)
     scene_cleanup(&s);
 }
 
-/* What is promised to it in time is kept of its quota, though the gang had other wishes before it was stopped. */
+/* Quota is kept for the gang's reservation, though the gang had other demands before it was stopped. */
 static void its_quota_is_kept(void **state)
 {
     (void)state;
@@ -105,8 +107,8 @@ static void its_quota_is_kept(void **state)
     scene_cleanup(&s);
 }
 
-/* Pods that were stopped one by one, and those that had no place before, are promised one place together: it is the other's turn
- * for the second. */
+/* Pods that were stopped one by one, and pods that had no place before, get one reservation together; the second
+ * reservation is for the other job. */
 static void all_its_pods_have_one_promise(void **state)
 {
     (void)state;
@@ -123,7 +125,7 @@ static void all_its_pods_have_one_promise(void **state)
     scene_cleanup(&s);
 }
 
-/* What is told of a workload that waits: "ORDINAL,...: REASON ..." */
+/* Expects what a waiting workload reports: "ORDINAL,...: REASON ..." */
 static void waits(struct scene *s, const char *workload, const char *want)
 {
     char got[256] = "it does not wait";
@@ -140,7 +142,7 @@ static void waits(struct scene *s, const char *workload, const char *want)
     assert_string_equal(got, want);
 }
 
-/* A driver and two workers of which one suffices; the other had no place. */
+/* A driver and two workers, of which one is enough; the other one had no place. */
 static struct scene stage_roles(void)
 {
     struct scene s = stage(10);
@@ -150,7 +152,7 @@ static struct scene stage_roles(void)
     return s;
 }
 
-/* The gang falls, and cannot begin anew before its driver has stopped: so long its other worker waits for that. */
+/* The gang loses its minimum and cannot start again before its driver has stopped; its other worker waits for that. */
 static void a_gang_that_fell_waits_for_its_stops(void **state)
 {
     (void)state;
@@ -165,7 +167,7 @@ static void a_gang_that_fell_waits_for_its_stops(void **state)
     scene_cleanup(&s);
 }
 
-/* A worker that is done is enough of them, but without its driver the gang does not stand: the other one waits. */
+/* One finished worker is enough, but without its driver the gang does not have its minimum: the other worker waits. */
 static void nobody_works_before_the_driver(void **state)
 {
     (void)state;
@@ -178,8 +180,8 @@ static void nobody_works_before_the_driver(void **state)
     scene_cleanup(&s);
 }
 
-/* The node of one is lost, and the other that takes over from it has its place: it is not placed again for its neighbour, who was
- * stopped. */
+/* The node of one pod is lost, and the replacement has its place: no other replacement is placed when the other pod is
+ * preempted. */
 static void who_takes_over_from_a_lost_one_stands(void **state)
 {
     (void)state;

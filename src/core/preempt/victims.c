@@ -1,4 +1,4 @@
-/* victims.c - finding parties. */
+/* victims.c - finds the victim groups. */
 #include "core/preempt/victims.h"
 
 #include "base/plant.h"
@@ -10,7 +10,7 @@
 
 #define SECOND_NS ((int64_t)1000000000)
 
-/* ---- one instance ------------------------------------------------------------------------------------------------- */
+/* ---- one instance ----------------------------------------------------------------------------------------------- */
 
 static bool is_up(const struct berth_plan *p, uint32_t slot)
 {
@@ -18,14 +18,14 @@ static bool is_up(const struct berth_plan *p, uint32_t slot)
     return i->id && state_active(i->state) && i->state != BERTH_STOPPING && member_stands(p, slot);
 }
 
-/* Is it about to take over from one that is still there? */
+/* Returns whether the instance is about to take over from one that still exists. */
 static bool is_extra(const struct berth_plan *p, const struct instance *i)
 {
     uint32_t old = snapshot_replaced(p->s, i);
     return old != NONE && is_up(p, old);
 }
 
-/* When it has run for its minimum; never at the moment at which it was placed. */
+/* Returns the time at which the instance has run for its minimum; always after the moment at which it was placed. */
 static int64_t ripe_ns(const struct berth_plan *p, const struct instance *i)
 {
     const struct claim *claim = snapshot_claim(p->s, i->workload.v);
@@ -45,7 +45,7 @@ static bool may_stop(const struct berth_plan *p, uint32_t workload)
     return may && !w->gone && !w->suspended && !(claim && claim->unpreemptible);
 }
 
-/* The largest share of anything that it takes of its node, in thousandths. */
+/* Returns the instance's largest share of a resource of its node, in thousandths. */
 static int64_t share_of_node(const struct berth_plan *p, const struct instance *i)
 {
     const struct class *k = snapshot_class(p->s, i->class);
@@ -59,7 +59,7 @@ static int64_t share_of_node(const struct berth_plan *p, const struct instance *
     return most < 1 ? 1 : most > 1000 ? 1000 : most;
 }
 
-/* Work that is lost with it: of what has not begun, none. */
+/* Returns the work lost if the instance is stopped; 0 if it has not started. */
 static int64_t lost_with(const struct berth_plan *p, const struct instance *i)
 {
     int64_t seconds = (p->s->now_ns - i->since_ns) / SECOND_NS;
@@ -67,15 +67,15 @@ static int64_t lost_with(const struct berth_plan *p, const struct instance *i)
     return runs && seconds > 0 ? seconds * share_of_node(p, i) : 0;
 }
 
-/* Parties in the making. */
+/* Victim groups during construction. */
 struct found {
     VEC(struct party) parties;
     VEC(uint32_t) members;
-    uint64_t *moving;   /* instance slots that are to be replaced by this plan */
-    uint64_t *promoted; /* whose place it has made real */
+    uint64_t *moving;   /* bit set of instance slots that this plan wants to move */
+    uint64_t *promoted; /* bit set of instance slots that this plan has promoted */
 };
 
-/* ---- parties ------------------------------------------------------------------------------------------------------ */
+/* ---- victim groups ---------------------------------------------------------------------------------------------- */
 
 static void party_add(struct berth_plan *p, struct found *v, struct party *party, uint32_t slot)
 {
@@ -92,7 +92,7 @@ static void party_add(struct berth_plan *p, struct found *v, struct party *party
     vec_push(&v->members, slot);
 }
 
-/* In the order of their ids. */
+/* Sorts the members by id. */
 static void members_sort(struct berth_plan *p, struct found *v, const struct party *party)
 {
     struct arena_mark mark = arena_mark(&p->scratch);
@@ -107,14 +107,15 @@ static void members_sort(struct berth_plan *p, struct found *v, const struct par
     arena_rewind(&p->scratch, mark);
 }
 
-/* A promise that this plan has just kept is not broken, and one that holds volumes could not be taken up again. */
+/* Returns whether a reserved instance may be dropped. A reservation that this plan has just promoted may not, nor one
+ * with volumes, which could not be reserved again. */
 static bool can_drop(const struct berth_plan *p, const struct found *v, uint32_t slot)
 {
     return !bits_has(v->promoted, slot) && snapshot_class(p->s, snapshot_instance(p->s, slot)->class)->volumes_len == 0;
 }
 
-/* A pod alone, or with the one that comes in its place; such a one that cannot be taken back, or got its place at this very
- * moment, keeps it where it is. */
+/* Adds a group of one pod and of the instances that are about to take over from it. There is no group if such an
+ * instance may not be dropped, or was placed at this very moment. */
 static void single_find(struct berth_plan *p, struct found *v, uint32_t slot, int64_t tier)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
@@ -142,7 +143,8 @@ static void single_find(struct berth_plan *p, struct found *v, uint32_t slot, in
     vec_push(&v->parties, party);
 }
 
-/* All that a gang has. Tells whether all of it may be stopped now; else when, as far as time decides. */
+/* Gathers all instances of a gang. Returns whether the gang may be preempted; *ret_ripe is the time from which all of
+ * them have run for their minimum. */
 static bool gang_gather(struct berth_plan *p, struct found *v, uint32_t gang, struct party *party, int64_t *ret_ripe)
 {
     bool may = true;
@@ -188,7 +190,8 @@ static bool is_spare(int64_t tier)
     return tier >> 32 == BERTH_SPARE;
 }
 
-/* When its workload has not grown at this very moment: until then nobody knows which of its pods are spare. */
+/* Returns the first moment after the workload's last growth: at the moment of growth it is not known which of its pods
+ * are spare. */
 static int64_t grown_ns(const struct berth_plan *p, uint32_t workload)
 {
     int64_t last = 0;
@@ -227,9 +230,9 @@ static void look(struct berth_plan *p, struct found *v, uint32_t slot, uint64_t 
     single_find(p, v, slot, tier);
 }
 
-/* ---- by node and by quota ----------------------------------------------------------------------------------------- */
+/* ---- indices by node and by quota ------------------------------------------------------------------------------- */
 
-/* What preempt_cost.c asks of parties and their members again and again. */
+/* Copies the data of groups and members that preempt_cost.c reads often. */
 static void index_pods(struct berth_plan *p, struct victims *v, struct party *parties)
 {
     struct victim_pod *pods = arena_alloc(&p->arena, ((size_t)v->members_len + 1) * sizeof *pods);
@@ -248,7 +251,7 @@ static void index_pods(struct berth_plan *p, struct victims *v, struct party *pa
     v->parties = parties;
 }
 
-/* A bound on the harm that is done there, whoever asks. */
+/* Updates the lower bound on the cost of a preemption on the node, for any preemptor. */
 static void note_least(struct victims *v, uint32_t position, const struct party *x)
 {
     if (x->tier < v->lowest[position] || (x->tier == v->lowest[position] && x->lost < v->least_lost[position])) {
@@ -257,7 +260,7 @@ static void note_least(struct victims *v, uint32_t position, const struct party 
     }
 }
 
-/* The lowest tier first, then the least work lost, then the youngest. */
+/* Compares by the lowest tier, then the least work lost, then the youngest. */
 static int compare_parties(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct victims *v = ctx;
@@ -343,7 +346,7 @@ static void index_workloads(struct berth_plan *p, struct victims *v)
         bits_add(v->present, snapshot_instance(p->s, v->members[m])->workload.v);
 }
 
-/* What services have beyond their minimum. */
+/* Counts the available pods of services beyond their minimum. */
 static void count_spare(struct berth_plan *p, struct victims *v)
 {
     v->spare = ARENA_ARRAY(&p->arena, int32_t, p->s->workloads.len + 1);
@@ -361,8 +364,8 @@ static void count_spare(struct berth_plan *p, struct victims *v)
     }
 }
 
-/* Stops that were decided at this very moment by an earlier plan count for how many one plan may stop: so the next plan of
- * the same moment does not go on where this one ended. */
+/* Counts the stops decided at this very moment by an earlier plan. They count towards the maximum number of stops of
+ * one plan, so that the next plan of the same moment stops no more. */
 static uint32_t count_stopped(const struct berth_plan *p)
 {
     uint32_t n = 0;
@@ -372,7 +375,7 @@ static uint32_t count_stopped(const struct berth_plan *p)
     return n;
 }
 
-/* Parties of which a member is protected. */
+/* Returns the groups of which a member is protected. */
 static const uint64_t *protected_parties(struct berth_plan *p, const struct victims *v)
 {
     if (!p->protection)
@@ -427,7 +430,7 @@ struct victims *victims_new(struct berth_plan *p, int64_t tier)
     return v;
 }
 
-/* ---- as the plan goes on ------------------------------------------------------------------------------------------ */
+/* ---- during the plan -------------------------------------------------------------------------------------------- */
 
 void victims_unprotect(struct berth_plan *p)
 {
@@ -435,7 +438,7 @@ void victims_unprotect(struct berth_plan *p)
     v->protected = NULL;
     for (uint32_t k = 0; k < p->s->classes.len; k++)
         v->memos[k] = NULL;
-    p->stop_state = ++p->stop_turns; /* what was tried in vain may be tried again */
+    p->stop_state = ++p->stop_turns; /* attempts that failed may succeed now */
 }
 
 void victims_changed(struct berth_plan *p, uint32_t position)
@@ -486,7 +489,7 @@ void victims_rewind(struct berth_plan *p, size_t acts)
     budgets_rewind(p, acts);
 }
 
-/* Has this plan placed one that is to take over from it? */
+/* Returns whether this plan has placed an instance that takes over from it. */
 static bool is_replaced(const struct berth_plan *p, uint32_t workload, uint32_t slot)
 {
     for (uint32_t at = p->c.fresh[workload]; at != NONE; at = p->c.acts.at[at].next)
@@ -507,7 +510,7 @@ bool party_stands(const struct berth_plan *p, const struct party *party)
                (gang == NONE || p->c.fresh[party->workload] == NONE);
     for (w = ((const struct gang *)pages_at(&p->s->gangs, gang))->first; w != NONE;
          w = snapshot_workload(p->s, w)->next_in_gang)
-        if (p->c.fresh[w] != NONE) /* it is growing right now */
+        if (p->c.fresh[w] != NONE) /* the gang grows at this moment */
             return false;
     return party_pods(p, party) > 0;
 }

@@ -1,8 +1,8 @@
-/* victims.h - who could be stopped for others: parties of instances that go together, by node.
+/* victims.h - possible victims: groups of instances that stop together, indexed by node.
  *
- * A pod goes with the one that is about to take over from it; a pod of a gang with the whole gang, unless it is spare. Found
- * once per plan, when somebody first asks. What is too young yet, not to be preempted, moving or on a lost node is in no
- * party of its own.
+ * A pod stops together with the instance that is about to take over from it, and a pod of a gang with the whole gang,
+ * unless it is spare. The groups are found once per plan, on the first preemption attempt. Instances that have not run
+ * for their minimum, may not be preempted, are moving or are on a lost node form no group of their own.
  */
 #pragma once
 
@@ -10,23 +10,23 @@
 #include "core/plan/plan.h"
 
 struct party {
-    uint32_t first, len; /* of victims.members */
+    uint32_t first, len; /* into victims.members */
     int64_t tier;        /* the highest of its pods */
     int64_t lost;        /* work: seconds times thousandths of a node */
-    uint64_t id;         /* the youngest */
-    uint32_t workload;   /* of the first */
-    uint32_t of_gang;    /* that of its workload, or NONE */
+    uint64_t id;         /* the youngest member */
+    uint32_t workload;   /* of the first member */
+    uint32_t of_gang;    /* gang of its workload, or NONE */
     uint32_t root;       /* harm_root of its workload */
-    bool gang;           /* the whole of one */
-    bool available;      /* it counts as such for its service */
+    bool gang;           /* the whole of a gang */
+    bool available;      /* the pod counts as available for its service */
 };
 
-/* What is at hand of a member, for it is asked for often. */
+/* Often used data of a member. */
 struct victim_pod {
     const struct class *k;
     uint64_t gpus;
     uint32_t position;
-    int64_t has[RESOURCES_BUILT_IN]; /* of what nearly all ask for */
+    int64_t has[RESOURCES_BUILT_IN]; /* amounts of the built-in resources */
 };
 
 struct harms;
@@ -39,57 +39,58 @@ struct victims {
     const uint32_t *members;       /* instance slots */
     const struct victim_pod *pods; /* [member] */
     uint32_t members_len;
-    const uint32_t *first; /* [position + 1]: into `at` */
-    const uint32_t *at;    /* parties with somebody there, as often as that; those who should go first come first */
-    int64_t *lowest;       /* [position]: tier */
-    int64_t *least_lost;   /* [position]: of the parties of that tier */
-    uint32_t *by_harm;     /* positions with somebody there, by these two */
+    const uint32_t *first; /* [position + 1]: index into `at` */
+    const uint32_t *at;    /* groups with members on a node, once per member; the preferred victims first */
+    int64_t *lowest;       /* [position]: lowest tier of a group */
+    int64_t *least_lost;   /* [position]: least work lost of the groups of that tier */
+    uint32_t *by_harm;     /* positions with possible victims, sorted by these two */
     uint32_t by_harm_len;
-    int64_t least;        /* tier of any */
-    int64_t *quota_least; /* [quota] */
-    uint64_t *present;    /* workloads of which somebody could go */
-    int32_t *spare;       /* [workload]: of services, those available beyond min_available */
-    uint32_t stopped;     /* pods that were told to stop at this moment */
-    struct harms **memos; /* [class]: of preempt_cost.c */
+    int64_t least;        /* lowest tier of all groups */
+    int64_t *quota_least; /* [quota]: lowest tier of the groups that count against it */
+    uint64_t *present;    /* bit set of workloads that have possible victims */
+    int32_t *spare;       /* [workload]: of services, available pods beyond min_available */
+    uint32_t stopped;     /* pods stopped at this moment */
+    struct harms **memos; /* [class]: of preempt_node.c */
     size_t memo_bytes;
     struct in_vain {
         int64_t tier, duration_ns;
         uint32_t needed, stops; /* stops + 1 */
         uint32_t round;         /* of reservation.c */
-    } * in_vain;                /* [class]: the last gang for which too few could be stopped */
-    uint32_t *changed;          /* positions on which somebody was stopped, or something was taken back, in order */
+    } * in_vain;                /* [class]: the last gang for which preemption failed */
+    uint32_t *changed;          /* positions where a pod was stopped or an action undone, in order */
     uint32_t changed_len, changed_room;
     struct {
         uint32_t *at;
         size_t len, room;
-    } placed;                /* positions on which something was placed or reserved, in order */
-    size_t acts;             /* up to which actions were noted in both */
+    } placed;                /* positions where a pod was placed or reserved, in order */
+    size_t acts;             /* number of actions noted in both */
     struct budgets *budgets; /* of disruption_budget.c; NULL: there are none */
-    struct cleared *cleared; /* [class]: of preempt_blockers.c; NULL: not asked yet */
-    uint32_t looks;          /* that preempt_blockers.c had at nodes */
-    uint32_t *back;          /* parties that were stopped, and may be wished for again */
+    struct cleared *cleared; /* [class]: of preempt_blockers.c; NULL: not used yet */
+    uint32_t looks;          /* nodes that preempt_blockers.c has examined */
+    uint32_t *back;          /* stopped groups that may get a demand again */
     uint32_t back_len;
-    uint32_t *gone; /* all parties that were stopped, in order */
+    uint32_t *gone; /* all groups that were stopped, in order */
     uint32_t gone_len;
-    const uint64_t *protected; /* [party]: a bit for each that spare_victims.h keeps from being stopped; NULL: none */
+    const uint64_t *protected; /* [group]: a bit for each that spare_victims.h protects; NULL: none */
 };
 
-/* Finds all; `tier`: of who asks first, those below which time alone may free are noted for a recheck. */
+/* Finds all victim groups. `tier` is the tier of the first preemptor: where only time keeps instances below it from
+ * being victims, the time is noted for a recheck. */
 struct victims *victims_new(struct berth_plan *p, int64_t tier);
 
-/* What spare_victims.h protects may be stopped from now on, and budgets may be broken. */
+/* Ends the protection of spare_victims.h: its instances may be stopped and budgets may be broken. */
 void victims_unprotect(struct berth_plan *p);
 
-/* What there is to be had on the node may have changed for the better. */
+/* Call when more victims or more room may be available on the node. */
 void victims_changed(struct berth_plan *p, uint32_t position);
-/* Notes what was decided since. */
+/* Notes the actions since the last call. */
 void victims_catch_up(struct berth_plan *p);
-/* Actions from there on were taken back, or stand elsewhere. */
+/* Call when the actions from index `acts` on were undone or moved. */
 void victims_rewind(struct berth_plan *p, size_t acts);
 
-/* May it (still) be stopped as a whole? */
+/* Returns whether the group may still be stopped as a whole. */
 bool party_stands(const struct berth_plan *p, const struct party *party);
-/* How many of it are not told to stop yet. */
+/* Returns how many members are not stopping yet. */
 uint32_t party_pods(const struct berth_plan *p, const struct party *party);
 static inline bool member_stands(const struct berth_plan *p, uint32_t slot)
 {

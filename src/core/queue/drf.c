@@ -1,8 +1,9 @@
 /* drf.c - dominant resource fairness by progressive filling.
  *
- * All that is admitted is given out once more on paper, each account's work in the order creation, id: the key of a workload is
- * the dominant share that its account has been given before it, over the account's weight. Who has been given the least comes
- * next. Work of no account stands for itself. Counted over all that is admitted, so what runs and what waits changes nothing.
+ * All admitted work is allocated once more on paper, each account's work in the order creation, id. The key of a
+ * workload is the dominant share that its account has received before it, over the account's weight. The workload with
+ * the lowest share is next. Work without an account has the key 0. The shares are counted over all admitted work, so
+ * the difference between running and waiting work changes nothing.
  */
 #include "base/bits.h"
 #include "core/queue/factor.h"
@@ -14,7 +15,7 @@ struct given {
     uint32_t *kind_of; /* [resource]: NONE where there is none */
 };
 
-/* Resources of which there is some, and GPUs. */
+/* Returns zeroed shares; the kinds are the resources that the cluster has, and GPUs. */
 static struct given given_new(struct ranks *r)
 {
     const struct berth_snapshot *s = r->s;

@@ -1,4 +1,5 @@
-/* entitlement.c - who is by right: guarantees given out in an order that knows nothing of places. */
+/* entitlement.c - which pods are guaranteed: guarantees are distributed in an order that does not depend on placements.
+ */
 #include "core/queue/entitlement.h"
 
 #include <string.h>
@@ -7,16 +8,16 @@
 #include "base/sort.h"
 #include "core/queue/tier.h"
 
-enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
+enum { PREFETCH = 8 }; /* workloads in this order are scattered in memory */
 
-/* ---- spare pods --------------------------------------------------------------------------------------------------- */
+/* ---- spare pods ------------------------------------------------------------------------------------------------- */
 
 bool is_elastic(const struct workload *w)
 {
     return w->kind == BERTH_JOB && w->gang != NONE && w->gang_min < w->replicas;
 }
 
-/* Is it there, and stays? */
+/* Returns whether the instance exists and stays. */
 static bool is_there(const struct berth_plan *p, uint32_t slot)
 {
     enum berth_state state = snapshot_instance(p->s, slot)->state;
@@ -24,7 +25,7 @@ static bool is_there(const struct berth_plan *p, uint32_t slot)
            !bits_has(p->c.removed, slot);
 }
 
-/* Does it wait to take over from one that stands for its pod? */
+/* Returns whether the instance waits to take over from one that is still counted as the pod. */
 static bool is_extra(const struct berth_plan *p, const struct instance *i)
 {
     uint32_t old = snapshot_replaced(p->s, i);
@@ -36,7 +37,7 @@ static bool is_counted(const struct berth_plan *p, uint32_t slot)
     return is_there(p, slot) && !is_extra(p, snapshot_instance(p->s, slot));
 }
 
-/* How many of its pods come before this one, those that are done included. */
+/* Returns how many pods of the workload come before this one, finished ones included. */
 static uint32_t pods_before(const struct berth_plan *p, const struct workload *w, const struct instance *i)
 {
     const struct berth_snapshot *s = p->s;
@@ -62,20 +63,20 @@ int64_t tier_of_instance(const struct berth_plan *p, uint32_t slot)
     return tier_of(is_spare(p, i) ? BERTH_SPARE : lent ? BERTH_BORROWED : BERTH_BY_RIGHT, priority);
 }
 
-/* ---- guarantees --------------------------------------------------------------------------------------------------- */
+/* ---- guarantees ------------------------------------------------------------------------------------------------- */
 
-/* What is left of one guarantee as it is given out. */
+/* The rest of one guarantee during the distribution. */
 struct grant {
     uint32_t resource;
     int64_t left;
 };
 
 struct grants {
-    struct grant *at; /* NULL: everything is by right */
+    struct grant *at; /* NULL: no guarantee applies, all pods are guaranteed */
     uint32_t len;
 };
 
-/* What all nodes have of a resource of quotas. */
+/* Returns the capacity of all nodes of a quota resource. */
 static int64_t cluster_has(const struct berth_plan *p, uint32_t resource)
 {
     const struct layout *l = p->s->layout;
@@ -87,7 +88,7 @@ static int64_t cluster_has(const struct berth_plan *p, uint32_t resource)
     return sum;
 }
 
-/* By its weight's share among those of the same parent. */
+/* Returns the part of `of` that the quota gets by its weight among the weighted quotas of the same parent. */
 static int64_t weighted(const struct berth_plan *p, uint32_t q, int64_t of)
 {
     const struct quota *quotas = p->s->quotas;
@@ -97,7 +98,7 @@ static int64_t weighted(const struct berth_plan *p, uint32_t q, int64_t of)
     return (int64_t)((__int128)of * quotas[q].weight / (sum ? sum : 1));
 }
 
-/* Parents come first: a share is of what the parent is guaranteed. */
+/* Computes the guarantees of a quota, those of its parent first: a share is a share of the parent's guarantee. */
 static struct grants grants_of(struct berth_plan *p, struct grants *all, uint8_t *done, uint32_t q)
 {
     const struct quota *quota = &p->s->quotas[q];
@@ -144,7 +145,7 @@ struct path {
     uint32_t at[QUOTA_CHAIN_MAX], len;
 };
 
-/* How many of `pods` equal pods are by right, by what is left of every guarantee. */
+/* Returns how many of `pods` equal pods fit into the rest of every guarantee. */
 static uint32_t grants_room(const struct grants *all, const struct path *path, const struct class *k, uint32_t pods)
 {
     for (uint32_t n = 0; n < path->len; n++)
@@ -157,7 +158,7 @@ static uint32_t grants_room(const struct grants *all, const struct path *path, c
     return pods;
 }
 
-/* Below 0 pods: given back. */
+/* Subtracts the pods from every guarantee; a negative number adds them back. */
 static void grants_take(struct grants *all, const struct path *path, const struct class *k, int64_t pods)
 {
     for (uint32_t n = 0; n < path->len; n++)
@@ -165,10 +166,10 @@ static void grants_take(struct grants *all, const struct path *path, const struc
             all[path->at[n]].at[i].left -= quota_need(k, all[path->at[n]].at[i].resource) * pods;
 }
 
-/* ---- what has a place ---------------------------------------------------------------------------------------------- */
+/* ---- placed pods ------------------------------------------------------------------------------------------------ */
 
-/* Is it stopping, and its pod still wanted, once it has stopped? Then it stands for that: else others would take what is its
- * right, only until it is wished for again. */
+/* Returns whether the instance is stopping and its pod is still wanted afterwards. Such an instance counts as its pod:
+ * otherwise other pods would take its part of the guarantee until the pod is demanded again. */
 static bool comes_back(const struct berth_plan *p, uint32_t slot)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
@@ -176,7 +177,7 @@ static bool comes_back(const struct berth_plan *p, uint32_t slot)
     bool stopping = i->state == BERTH_STOPPING || (state_active(i->state) && bits_has(p->c.stopped, slot));
     if (!stopping || is_extra(p, i) || bits_has(p->c.removed, slot) || w->gone || w->suspended ||
         i->ordinal >= w->replicas || w->on_lost == BERTH_LOST_REPLACE)
-        return false; /* one that may run twice is wished for at once */
+        return false; /* a pod that may run twice is demanded at once */
     for (uint32_t at = w->first; at != NONE; at = snapshot_instance(p->s, at)->next_of_workload) {
         const struct instance *x = snapshot_instance(p->s, at);
         if (at != slot && x->ordinal == i->ordinal && (x->id > i->id || workload_done(w, x)))
@@ -185,7 +186,7 @@ static bool comes_back(const struct berth_plan *p, uint32_t slot)
     return true;
 }
 
-/* Its instances that stand for its pods, in order of their ordinals. */
+/* Returns the instances that count as the workload's pods, by ordinal. */
 static struct keyed *placed_make(struct berth_plan *p, uint32_t workload, uint32_t *ret_len)
 {
     const struct berth_snapshot *s = p->s;
@@ -208,19 +209,20 @@ static struct keyed *placed_make(struct berth_plan *p, uint32_t workload, uint32
     return rows;
 }
 
-/* Pods that a workload of a gang needs at least and has not had yet. */
+/* Returns how many pods of the workload's gang minimum have not ended. */
 static uint32_t gang_needs(const struct workload *w)
 {
     return !w->suspended && w->gang_min > w->ended ? w->gang_min - w->ended : 0;
 }
 
-/* Those of all its workloads are by right together, or borrowed. */
+/* Returns whether the minimum of all the gang's workloads together fits into the guarantees; if so, subtracts it. */
 static bool gang_by_right(struct berth_plan *p, struct grants *all, uint32_t gang)
 {
     const struct berth_snapshot *s = p->s;
     uint32_t first = ((const struct gang *)pages_at(&s->gangs, gang))->first;
     bool fits = true;
-    for (int turn = 0; turn < 2 && (turn == 0 || !fits); turn++) /* taken; and given back if it is too much */
+    /* pass 0 subtracts; pass 1 adds back if the gang does not fit */
+    for (int turn = 0; turn < 2 && (turn == 0 || !fits); turn++)
         for (uint32_t w = first; w != NONE; w = snapshot_workload(s, w)->next_in_gang) {
             const struct workload *x = snapshot_workload(s, w);
             const struct claim *claim = snapshot_claim(s, w);
@@ -246,9 +248,9 @@ static bool gang_looked(struct berth_plan *p, struct grants *all, uint8_t *gangs
     return gangs[gang] == GANG_BY_RIGHT;
 }
 
-/* ---- workloads ------------------------------------------------------------------------------------------------------ */
+/* ---- workloads -------------------------------------------------------------------------------------------------- */
 
-/* How many pods of the wish, from this one on, come before the ordinal. */
+/* Returns how many pods of the demand, from index `from` on, have a lower ordinal. */
 static uint32_t pods_below(const struct wish *w, uint32_t from, uint32_t ordinal)
 {
     uint32_t n = from;
@@ -259,8 +261,8 @@ static uint32_t pods_below(const struct wish *w, uint32_t from, uint32_t ordinal
     return n - from;
 }
 
-/* The first pods of a workload are by right, in the order of their ordinals, whether they have a place or not; returns how
- * many of its wish are. */
+/* Marks the first pods of a workload as guaranteed, by ordinal, whether placed or not; returns how many pods of its
+ * demand are guaranteed. */
 static uint32_t look_pods(struct berth_plan *p, struct grants *all, uint32_t workload, const struct wish *w)
 {
     uint32_t len, at = 0, right = 0;
@@ -289,7 +291,7 @@ static uint32_t look_pods(struct berth_plan *p, struct grants *all, uint32_t wor
     return right;
 }
 
-/* Pods of a gang are by right all, or none. */
+/* Marks either all pods of a gang as guaranteed or none. */
 static bool look_gang(struct berth_plan *p, struct grants *all, uint8_t *gangs, uint32_t workload, bool waits)
 {
     uint32_t len, gang = snapshot_workload(p->s, workload)->gang;
@@ -305,7 +307,7 @@ static bool look_gang(struct berth_plan *p, struct grants *all, uint8_t *gangs, 
     return waits ? gang_looked(p, all, gangs, gang) : right;
 }
 
-/* `right`: of wishes that are so in part, how many of its pods. */
+/* Sets the tier of the workload's demand, or in right[] how many pods of a partly guaranteed demand are guaranteed. */
 static void look_workload(struct berth_plan *p, struct grants *all, uint8_t *gangs, uint32_t workload, uint32_t wish,
                           uint32_t *right)
 {
@@ -329,8 +331,8 @@ static void look_workload(struct berth_plan *p, struct grants *all, uint8_t *gan
     right[wish] = pods;
 }
 
-/* Has what comes soon brought from memory: the workload first, then what it refers to. Inlined always: a function that only
- * does this is taken for one without effect. */
+/* Prefetches workloads that come soon, then what they refer to. Always inlined: the compiler removes calls of a
+ * function that only prefetches as calls without effect. */
 static inline __attribute__((always_inline)) void look_ahead(const struct berth_plan *p, uint32_t i,
                                                              const uint32_t *wish_of)
 {
@@ -364,7 +366,8 @@ void entitle(struct berth_plan *p)
     for (uint32_t i = 0; i < wishes; i++)
         if (p->wishes.at[i].replaces == NONE && p->wishes.at[i].spare_of == NONE)
             wish_of[p->wishes.at[i].workload] = i;
-    /* In an order that knows nothing of places, so that none that is given or taken changes who is by right. */
+    /* The order does not depend on placements, so placing or stopping pods does not change which pods are
+     * guaranteed. */
     for (uint32_t i = 0; i < p->by_age_len; i++) {
         look_ahead(p, i, wish_of);
         look_workload(p, all, gangs, p->by_age[i], wish_of[p->by_age[i]], right);

@@ -1,30 +1,32 @@
-/* entitlement.h - what of a workload is by right, borrowed or spare, and wishes split by that: what tier.c and entitlement.c share. */
+/* entitlement.h - guaranteed, borrowed and spare pods, and demands split by entitlement; shared by tier.c and
+ * entitlement.c.
+ */
 #pragma once
 
 #include "core/plan/plan.h"
 
 struct tiers {
-    uint64_t *lent; /* instance slots that are borrowed; NULL: none */
+    uint64_t *lent; /* bit set of instance slots that are borrowed; NULL: none */
 };
 
-/* May it have more pods than it needs at least? */
+/* Returns whether the workload may have more pods than its gang minimum. */
 bool is_elastic(const struct workload *w);
 
-/* Finds who is by right, where there are guarantees: what is lent, and the tiers of wishes, which are split where their pods are
- * of two. */
+/* Computes which instances and demands are guaranteed. Call only where some quota has a guarantee. Fills tiers.lent,
+ * sets the tier of each demand, and splits a demand whose pods belong to two tiers. */
 void entitle(struct berth_plan *p);
 
-/* ---- parts of wishes -------------------------------------------------------------------------------------------- */
+/* ---- parts of demands ------------------------------------------------------------------------------------------- */
 
-/* The first `pods` of a wish stay in it, the others become one of their own; returns that. */
+/* Keeps the first `pods` pods in the demand and returns a new demand with the others. */
 struct wish wish_split(struct wish *w, uint32_t pods);
 
-/* Parts that were split off, each with the wish it comes after; in that order. */
+/* Parts that were split off, each with the index of the demand that it follows, in ascending order of that index. */
 typedef VEC(struct part) part_list;
 struct part {
     uint32_t after;
     struct wish wish;
 };
 
-/* Puts parts where they belong: behind the group of the wish that they were part of. Frees the list. */
+/* Inserts each part behind the group of the demand that it was split from. Frees the list. */
 void parts_insert(struct berth_plan *p, part_list *parts);

@@ -1,4 +1,4 @@
-/* factor.c - the factors: what is known of a workload that waits, each as a number from 0 to a million. */
+/* factor.c - the factors: properties of a waiting workload, each as a number from 0 to a million. */
 #include "core/queue/factor.h"
 
 #include <string.h>
@@ -8,13 +8,13 @@
 #define SECOND_NS ((int64_t)1000000000)
 #define WEEK_NS (7 * 86400 * SECOND_NS)
 #define HOUR_NS (3600 * SECOND_NS)
-#define LONG_S (30.0 * 86400) /* the end of the scale of times */
+#define LONG_S (30.0 * 86400) /* the upper end of the time scale */
 
 enum { LEVEL_MAX = 100, URGENCY_MAX = 1000, HALF = MILLION / 2 };
 
-static const double PARAMETERS_MAX = 1e12; /* the end of the scale of parameter counts */
+static const double PARAMETERS_MAX = 1e12; /* the upper end of the scale of parameter counts */
 
-/* ---- rows --------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 struct row row_of(struct ranks *r, uint32_t workload)
 {
@@ -63,7 +63,7 @@ double ranks_share(struct ranks *r, uint32_t resource, int64_t amount)
     return total > 0 && amount > 0 ? (double)amount / (double)total : 0;
 }
 
-/* Of one pod. */
+/* Returns the extent of one pod of the class. */
 static struct extent class_extent(struct ranks *r, struct class_ix k)
 {
     if (!r->classes)
@@ -87,7 +87,7 @@ static uint32_t gang_pods(const struct workload *w)
     return w->gang_min ? w->gang_min : w->replicas;
 }
 
-/* All that a gang needs together: of each resource the sum over its roles. */
+/* Returns the dominant share of a gang's minimum; the needs of its roles are summed for each resource. */
 static double gang_share(struct ranks *r, const struct gang *g)
 {
     double shares[8] = {0}, most = 0;
@@ -100,7 +100,7 @@ static double gang_share(struct ranks *r, const struct gang *g)
             while (n < len && resources[n] != resource)
                 n++;
             if (n == len && len == sizeof shares / sizeof *shares)
-                continue; /* beyond the first few kinds none dominates */
+                continue; /* resources beyond the first eight kinds are ignored */
             if (n == len)
                 resources[len++] = resource;
             shares[n] += gang_pods(w) * ranks_share(r, resource, quota_need(k, resource));
@@ -132,14 +132,14 @@ struct extent row_extent(struct ranks *r, const struct row *row)
     return row->w->gang == NONE ? class_extent(r, row->w->class) : gang_extent(r, row->w->gang);
 }
 
-/* ---- scales ------------------------------------------------------------------------------------------------------- */
+/* ---- scales ----------------------------------------------------------------------------------------------------- */
 
 static int32_t clamp(double x)
 {
     return x >= 1 ? MILLION : x > 0 ? (int32_t)(x * MILLION) : 0;
 }
 
-/* Values repeat: times and sizes are mostly round numbers. */
+/* Caches logarithms: values repeat, since times and sizes are mostly round numbers. */
 static double log2_known(struct ranks *r, double x)
 {
     uint64_t bits;
@@ -150,7 +150,7 @@ static double log2_known(struct ranks *r, double x)
     return l->log2;
 }
 
-/* From 1, which is 0, to `most`, which is 1, by the logarithm. */
+/* Maps 1 to 0 and `most` to a million, by the logarithm. */
 static int32_t log_scale(struct ranks *r, double x, double most)
 {
     return x > 1 ? clamp(log2_known(r, x) / log2_known(r, most)) : 0;
@@ -162,7 +162,7 @@ static int32_t time_scale(struct ranks *r, int64_t ns)
     return log_scale(r, (double)whole_s, LONG_S);
 }
 
-/* ---- factors ------------------------------------------------------------------------------------------------------ */
+/* ---- factors ---------------------------------------------------------------------------------------------------- */
 
 static int32_t age(struct ranks *r, const struct row *row)
 {

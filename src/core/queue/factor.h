@@ -1,8 +1,8 @@
-/* factor.h - what rankings look at: the rows of what waits, their factors, and what all rows share.
+/* factor.h - factors, and the rows of waiting workloads that rankings are computed from.
  *
- * A factor is a number from 0 to a million with a name and a sentence; rankings weigh factors or read rows as they are.
- * Nothing here may depend on what is placed or stopped by a plan, see rank.h; and time moves in steps of RANK_STEP_NS, so that
- * between two steps nothing changes.
+ * A factor is a number from 0 to a million with a name and a sentence. A ranking either weighs factors or reads rows
+ * directly. Nothing here may depend on what a plan places or stops, see rank.h. Time advances in steps of RANK_STEP_NS,
+ * so that keys do not change between two steps.
  *
  * To add a factor: a function and a row in the table of factor.c, and a line in docs/policies.md.
  */
@@ -12,10 +12,12 @@
 #include "core/queue/rank.h"
 
 #define RANK_STEP_NS ((int64_t)10 * 1000000000)
-enum { ROW_BLOCK = 64 }; /* rows that all factors look at before the next are touched: they are scattered in memory */
+/* rows for which all factors are computed before the next rows are read: rows are scattered in memory */
+enum { ROW_BLOCK = 64 };
 enum { MILLION = 1000000, FACTORS_MAX = 32, LOGS = 1024, QUEUES_KNOWN = 64 };
 
-/* What must be placed at once, of a class or a gang: pods, processors (or GPUs), and the dominant share of the cluster. */
+/* What a pod of a class, or the minimum of a gang, needs at once: number of pods, processors (or GPUs), and the
+ * dominant share of the cluster. */
 struct extent {
     double pods, size, share;
     bool known;
@@ -24,69 +26,70 @@ struct extent {
 struct ranks {
     struct berth_plan *p;
     const struct berth_snapshot *s;
-    int64_t now_ns;           /* of the plan, at the last step */
+    int64_t now_ns;           /* the time of the plan, rounded down to a step */
     struct berth_order order; /* a copy that lives as long as the plan */
-    int64_t estimate_ns;      /* of work that does not say */
+    int64_t estimate_ns;      /* for work without an estimate */
     int32_t queue_low, queue_high;
-    int64_t *totals;           /* [resource, QUOTA_GPU]: what all nodes have; -1: not counted yet */
+    int64_t *totals;           /* [resource, QUOTA_GPU]: capacity of all nodes; -1: not computed yet */
     struct extent *classes;    /* [class]: of one pod */
     struct extent *gangs;      /* [gang] */
-    int32_t *fair;             /* [quota]: of fair.c; NULL: not asked for yet */
-    double *filled;            /* [workload]: of drf.c; NULL: not asked for yet */
-    int32_t load;              /* -1: not asked for yet */
-    int32_t *dominant;         /* [quota]: one more than the factor; 0 or NULL: not asked for yet */
-    struct admitted *admitted; /* of fair.c; likewise */
-    struct rank_log {          /* logarithms that were needed before */
+    int32_t *fair;             /* [quota]: made by fair.c; NULL: not computed yet */
+    double *filled;            /* [workload]: made by drf.c; NULL: not computed yet */
+    int32_t load;              /* -1: not computed yet */
+    int32_t *dominant;         /* [quota]: the factor plus 1; 0 or NULL: not computed yet */
+    struct admitted *admitted; /* made by fair.c; NULL: not computed yet */
+    struct rank_log {          /* cache of logarithms */
         double x, log2;
     } logs[LOGS];
-    struct rank_known { /* queues by name that were looked up before */
+    struct rank_known { /* cache of queues found by name */
         sym queue;      /* 0: none */
         uint32_t at;
     } known[QUEUES_KNOWN];
 };
 
-/* One workload that waits. */
+/* One waiting workload. */
 struct row {
     uint32_t workload, queue;
     const struct workload *w;
-    const struct claim *t; /* never NULL: one that says nothing */
+    const struct claim *t; /* never NULL: an empty claim if the workload has none */
 };
 
 struct factor {
     const char *name, *sentence;
-    bool timed; /* time alone changes it */
+    bool timed; /* the passage of time alone changes the value */
     int32_t (*of)(struct ranks *r, const struct row *row);
 };
 
 extern const struct factor factors[];
 extern const uint32_t factors_len;
-/* The index of a name, or NONE. */
+/* Returns the index of the factor, or NONE. */
 uint32_t factor_find(const char *name);
 
 struct row row_of(struct ranks *r, uint32_t workload);
 struct extent row_extent(struct ranks *r, const struct row *row);
-/* Expected run time; whole seconds that it has waited. */
+/* Return the expected run time, and the whole seconds that the workload has waited. */
 int64_t row_estimate_ns(const struct ranks *r, const struct row *row);
 int64_t row_waited_s(const struct ranks *r, const struct row *row);
-/* What all nodes have of a resource, or of QUOTA_GPU. */
+/* Returns the capacity of all nodes of a resource, or of QUOTA_GPU. */
 int64_t ranks_total(struct ranks *r, uint32_t resource);
-/* The share of what there is, of the resource of which it is the greatest. */
+/* Returns the amount as a share of the cluster's capacity of the resource; 0 if the cluster has none. */
 double ranks_share(struct ranks *r, uint32_t resource, int64_t amount);
 
-/* What load is measured by. */
+/* The resources that the cluster's load is computed from. */
 enum { LOADS = 3 };
 extern const uint32_t loads[LOADS];
 
-/* fair.c: all work that counts against quotas, whether it waits or runs. */
+/* fair.c: all workloads that count against quotas, waiting or running. */
 struct admitted {
-    int64_t asked[LOADS]; /* by all its pods that have not ended */
-    uint8_t *account;     /* [quota]: is it the account of any? */
-    int64_t *used;        /* [quota]: past use of these, decayed until now, and what runs */
+    int64_t asked[LOADS]; /* by all their pods that have not ended */
+    uint8_t *account;     /* [quota]: it is the account of some workload */
+    int64_t *used;        /* [quota]: usage of accounts, decayed until now, running pods included */
 };
 void admitted_make(struct ranks *r);
-/* Places of accounts in the fair tree, as factors. */
+/* Fills r->fair: the position of each account in the fair tree, as a factor. */
 void fair_make(struct ranks *r);
-/* These, and what they follow from. */
+/* Calls `tell` for each account with its weight, its usage and its factor. */
 void fair_tell(struct ranks *r, void (*tell)(void *ctx, const struct berth_share *share), void *ctx);
-/* drf.c: what the account of each workload was given before it, had everything been given out fairly. */
+/* drf.c: fills r->filled: for each workload, the weighted dominant share that its account received before it in
+ * progressive filling. */
 void drf_make(struct ranks *r);

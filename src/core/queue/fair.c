@@ -1,9 +1,10 @@
-/* fair.c - the fair tree: whose account is owed the most.
+/* fair.c - the fair tree: a position for each account by its fair share.
  *
- * At each level of the tree of quotas siblings stand by their share over their use: weight among the siblings' weights over use
- * among the siblings' use. All accounts below one sibling come before all below the next. Siblings that stand equal are ranked as
- * one: what is below them is compared as if it were of one parent. Use is that of the accounts, decayed; parents have the sum of
- * what is below them. Only quotas that are the account of some work, and their parents, take part.
+ * At each level of the quota tree, siblings are ordered by share over usage: the quota's part of the siblings' weights,
+ * divided by its part of the siblings' usage. All accounts below one sibling come before all accounts below the next
+ * one. Equal siblings are ranked as one: their children are compared as if they had one parent. The usage of an account
+ * is decayed; the usage of a parent is the sum of the usage below it. Only quotas that are the account of some
+ * workload, and their parents, take part.
  */
 #include <assert.h>
 
@@ -17,9 +18,9 @@ enum { PREFETCH = 8 };
 
 const uint32_t loads[LOADS] = {RESOURCE_CPU, RESOURCE_MEMORY, QUOTA_GPU};
 
-/* ---- all that is admitted ------------------------------------------------------------------------------------------ */
+/* ---- all admitted work ------------------------------------------------------------------------------------------ */
 
-/* What a pod of the class costs each second; -1: not computed yet. */
+/* Returns the cost of a pod of the class for each second. Caches it in rates[], where -1 means not computed yet. */
 static int64_t class_rate(struct ranks *r, int64_t *rates, struct class_ix k)
 {
     if (rates[k.v] >= 0)
@@ -34,13 +35,14 @@ static int64_t class_rate(struct ranks *r, int64_t *rates, struct class_ix k)
     return rate;
 }
 
-/* Of a lost node nobody knows what still runs there; and what a plan gives up must not have counted before. */
+/* Returns whether the instance counts as running. Instances on lost nodes do not count: it is not known what still runs
+ * there, and they must not have counted before a plan gives them up. */
 static bool is_up(const struct ranks *r, const struct instance *i)
 {
     return state_active(i->state) && i->counted_ns && r->s->state[snapshot_position(r->s, i)] != BERTH_NODE_LOST;
 }
 
-/* Of a move the old one counts, as long as it is there. */
+/* Returns whether the instance adds usage. In a move, the old instance counts as long as it is active. */
 static bool runs(const struct ranks *r, const struct instance *i)
 {
     uint32_t old = is_up(r, i) ? snapshot_replaced(r->s, i) : NONE;
@@ -70,7 +72,7 @@ static bool quota_is(const void *ctx, uint32_t value, const void *key)
     return ((const struct quota *)ctx)[value].id == *(const sym *)key;
 }
 
-/* What is remembered of the use of accounts. */
+/* Adds the past usage that is recorded as facts. */
 static void add_facts(struct ranks *r, struct admitted *a)
 {
     const struct berth_snapshot *s = r->s;
@@ -121,16 +123,16 @@ void admitted_make(struct ranks *r)
     r->admitted = a;
 }
 
-/* ---- the tree ------------------------------------------------------------------------------------------------------ */
+/* ---- the tree --------------------------------------------------------------------------------------------------- */
 
 struct tree {
     struct ranks *r;
     const struct quota *quotas;
-    uint8_t *part;   /* [quota]: an account, or above one */
-    int64_t *used;   /* [quota]: with all below */
-    uint32_t *next;  /* [quota]: the next of the same parent; NONE */
-    uint32_t *first; /* [quota + 1]: child; [0] is of no parent */
-    double *level;   /* [quota]: its share over its use */
+    uint8_t *part;   /* [quota]: it is an account, or above one */
+    int64_t *used;   /* [quota]: usage of it and of all quotas below it */
+    uint32_t *next;  /* [quota]: the next sibling, or NONE */
+    uint32_t *first; /* [quota + 1]: the first child; [0]: the first quota without a parent */
+    double *level;   /* [quota]: its share over its usage */
     uint32_t accounts, given;
 };
 
@@ -157,7 +159,7 @@ static void grow(struct tree *t, const struct admitted *a, uint32_t len)
         }
 }
 
-/* Sums are of integers: the order of siblings changes nothing. */
+/* Computes the level of all siblings. The sums are of integers, so the order of the siblings changes nothing. */
 static void weigh(struct tree *t, uint32_t first)
 {
     int64_t weights = 0, used = 0;
@@ -174,11 +176,11 @@ static void weigh(struct tree *t, uint32_t first)
 static uint64_t highest_first(double x)
 {
     uint64_t bits;
-    memcpy(&bits, &x, sizeof bits); /* x is not negative: its bits stand in its order */
+    memcpy(&bits, &x, sizeof bits); /* x is not negative, so its bits compare like x */
     return ~bits;
 }
 
-/* Gives out places to all accounts at and below these, the greatest level first. */
+/* Assigns positions to all accounts at and below these quotas, those of the highest level first. */
 static void give_places(struct tree *t, const uint32_t *at, uint32_t len)
 {
     struct arena *scratch = &t->r->p->scratch;
@@ -199,7 +201,7 @@ static void give_places(struct tree *t, const uint32_t *at, uint32_t len)
         }
         if (below_len == 0)
             continue;
-        /* Accounts that tie with inner ones stand with the first of those below. */
+        /* Accounts that are equal to quotas with children get the position of the first account below those. */
         uint32_t same = t->given - here, n = 0;
         uint32_t *below = arena_alloc(scratch, below_len * sizeof *below);
         for (uint32_t j = i; j < end; j++)

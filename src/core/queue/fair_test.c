@@ -1,4 +1,4 @@
-/* fair_test.c - past use in numbers; whose account is owed the most; who was given the least. */
+/* fair_test.c - usage decay in numbers, the fair tree, dominant resource fairness. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 #define GIB ((int64_t)1 << 30)
 #define WEEK (7 * 86400 * S)
 
-/* ---- past use --------------------------------------------------------------------------------------------------------- */
+/* ---- past usage ------------------------------------------------------------------------------------------------- */
 
-/* The same on every machine: facts that were stored depend on it. */
+/* The results must be the same on every machine: stored facts depend on them. */
 static void use_decays(void **state)
 {
     (void)state;
@@ -25,12 +25,14 @@ static void use_decays(void **state)
     } rows[] = {
         {1000000,         0,         0,                WEEK,          1000000       },
         {1000000,         0,         WEEK,             WEEK,          500000        },
-        {1000000,         0,         WEEK,             0,             500000        }, /* a week if nothing is said */
+ /* the default half-life is a week */
+        {1000000,         0,         WEEK,             0,             500000        },
         {1000000,         5 * S,     2 * WEEK + 5 * S, WEEK,          250000        },
-        {1000000,         5 * S,     0,                WEEK,          1000000       }, /* nothing grows backwards */
+ /* usage does not grow towards the past */
+        {1000000,         5 * S,     0,                WEEK,          1000000       },
         {1000000,         0,         3600 * S,         86400 * S,     971532        },
         {123456789012345, 0,         100000 * S,       3 * 86400 * S, 94488044622880},
-        {INT64_MAX,       0,         1,                WEEK,          INT64_MAX / 4 }, /* as far as numbers go */
+        {INT64_MAX,       0,         1,                WEEK,          INT64_MAX / 4 }, /* saturates */
         {1,               0,         2 * WEEK,         WEEK,          0             },
         {1,               0,         WEEK / 2,         WEEK,          1             },
         {-5,              0,         1,                WEEK,          0             },
@@ -52,7 +54,7 @@ static void use_adds_up(void **state)
         {1000, 0,      0,        0,        WEEK,    0        },
         {1000, 10 * S, 5 * S,    20 * S,   WEEK,    0        },
         {0,    0,      WEEK,     WEEK,     WEEK,    0        },
-        {1000, 0,      1 * S,    1 * S,    WEEK,    1000     }, /* what has just been is worth all of it */
+        {1000, 0,      1 * S,    1 * S,    WEEK,    1000     }, /* usage of this moment counts in full */
         {1000, 0,      3600 * S, 3600 * S, WEEK,    3592584  },
         {1000, 0,      WEEK,     WEEK,     WEEK,    436270980}, /* half a week over ln 2 */
         {1000, 0,      WEEK,     2 * WEEK, WEEK,    218135490},
@@ -66,7 +68,7 @@ static void use_adds_up(void **state)
     }
 }
 
-/* In one piece or in many, now or later: the same up to the rounding of each piece. */
+/* Usage added in one piece or in many, now or later, is the same up to the rounding of each piece. */
 static void use_is_the_same_in_pieces(void **state)
 {
     (void)state;
@@ -102,7 +104,8 @@ static void pods_cost(void **state)
         int64_t want;
     } rows[] = {
         {NULL, {0},                                                                              0               },
-        {NULL, {.requests = some, .requests_len = 3},                                            4000            }, /* 2.5 + 6 / 4 */
+ /* 2.5 + 6 / 4 */
+        {NULL, {.requests = some, .requests_len = 3},                                            4000            },
         {NULL, {.gpu = {.count = 2}},                                                            20000           },
         {NULL, {.gpu = {.count = 1, .milli = 250}},                                              2500            },
         {&own, {.requests = some, .requests_len = 3, .gpu = {.count = 1}},                       3014            },
@@ -112,7 +115,7 @@ static void pods_cost(void **state)
         assert_int_equal(berth_usage_rate(&rows[i].shape, rows[i].o), rows[i].want);
 }
 
-/* ---- the tree --------------------------------------------------------------------------------------------------------- */
+/* ---- the tree --------------------------------------------------------------------------------------------------- */
 
 static void put_quota(struct scene *s, const char *id, const char *parent, uint32_t weight)
 {
@@ -145,7 +148,7 @@ static int32_t fair_of(struct scene *s, const char *job)
     return values[factor_find("fair_share")];
 }
 
-/* "x:3 y:1 z:1": the accounts' fourths, or whatever `of` is. */
+/* Expects the fourths of the factor fair_share for each account, as in "x:3 y:1 z:1", or those of the factor `of`. */
 static void expect(struct scene *s, const char *label, int of, const char *want)
 {
     char got[256] = "";
@@ -161,7 +164,7 @@ static void expect(struct scene *s, const char *label, int of, const char *want)
         fail_msg("%s: %s, not %s", label, got, want);
 }
 
-/* A job for each of four users: a, b of the group g; c, d of the group h. */
+/* One job for each of four users: a and b of the group g, c and d of the group h. */
 static struct scene families(uint32_t g, uint32_t h)
 {
     struct scene s = scene_new();
@@ -171,7 +174,7 @@ static struct scene families(uint32_t g, uint32_t h)
     put_quota(&s, "user/b", "group/g", 1);
     put_quota(&s, "user/c", "group/h", 1);
     put_quota(&s, "user/d", "group/h", 1);
-    put_quota(&s, "queue/q", "", 50); /* nobody's account */
+    put_quota(&s, "queue/q", "", 50); /* the account of no job */
     put_job(&s, "a", "user/a", 1, 1, 1);
     put_job(&s, "b", "user/b", 1, 1, 1);
     put_job(&s, "c", "user/c", 1, 1, 1);
@@ -205,7 +208,7 @@ static void share_told(void *ctx, const struct berth_share *share)
     (void)sprintf(to + strlen(to), "%s*%u:%d:%d ", share->quota, share->weight, (int)share->used, share->factor);
 }
 
-/* What people are told is what plans go by: of accounts alone, past use and what runs. */
+/* berth_plan_shares reports the values that plans use: accounts only, past usage and running pods. */
 static void shares_are_told(void **state)
 {
     (void)state;
@@ -244,7 +247,7 @@ static void inner_accounts_stand_with_their_first(void **state)
     scene_cleanup(&s);
 }
 
-/* What runs counts, from when it began to, at what it costs. */
+/* A running pod counts from its start, at its cost. */
 static void what_runs_counts(void **state)
 {
     (void)state;
@@ -276,10 +279,10 @@ static void what_runs_counts(void **state)
     scene_cleanup(&s);
 }
 
-/* ---- dominant resources ----------------------------------------------------------------------------------------------- */
+/* ---- dominant resources ----------------------------------------------------------------------------------------- */
 
-/* The example of Ghodsi et al.: 9 cores and 18 of memory; tasks of (1, 4) and of (3, 1). The first user gets three for every
- * two of the second. */
+/* The example of Ghodsi et al.: 9 cores and 18 units of memory; tasks of (1, 4) and of (3, 1). The first user gets
+ * three tasks for every two of the second. */
 static void drf_is_as_in_the_paper(void **state)
 {
     (void)state;

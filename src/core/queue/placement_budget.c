@@ -1,3 +1,4 @@
+/* placement_budget.c - counts the pods of each account that are placed and not yet starting. */
 #include "core/queue/placement_budget.h"
 
 void starting_begin(struct berth_plan *p)

@@ -37,7 +37,8 @@ static void work(struct scene *s, const char *id, uint32_t replicas, const char 
                                          .shape = {NEEDS(10, 10)}});
 }
 
-/* How many pods of a workload the plan places; then it is done, and there is nothing left to do at this moment. */
+/* Returns how many pods of a workload the plan places; then applies it and checks that the next plan at this moment is
+ * empty. */
 static size_t step(struct scene *s, const char *workload)
 {
     size_t placed = 0;
@@ -53,7 +54,7 @@ static size_t step(struct scene *s, const char *workload)
     return placed;
 }
 
-/* Nodes begin with all that they were given. */
+/* Nodes start all instances assigned to them. */
 static void all_start(struct scene *s, uint64_t from, uint64_t to)
 {
     for (uint64_t id = from; id < to; id++)
@@ -86,9 +87,9 @@ static void a_gang_starts_whole(void **state)
     struct scene s = world(3);
     work(&s, "one", 1, ann, NULL, 1);
     work(&s, "gang", 5, ann, "g", 2);
-    assert_int_equal(step(&s, "gang"), 0); /* something of ann's is about to start */
+    assert_int_equal(step(&s, "gang"), 0); /* a pod of ann's is about to start */
     all_start(&s, 1, 2);
-    assert_int_equal(step(&s, "gang"), 5); /* more than the budget, and alone */
+    assert_int_equal(step(&s, "gang"), 5); /* more than the budget, but nothing else of the account is about to start */
     work(&s, "next", 1, ann, NULL, 3);
     assert_int_equal(step(&s, "next"), 0);
     all_start(&s, 2, 7);
@@ -96,7 +97,7 @@ static void a_gang_starts_whole(void **state)
     scene_cleanup(&s);
 }
 
-/* However the budget is, all have their places in the end, as many as without one. */
+/* With every budget, as many pods are placed in the end as without one. */
 static void every_budget_ends_alike(void **state)
 {
     (void)state;
@@ -120,7 +121,7 @@ static void every_budget_ends_alike(void **state)
     }
 }
 
-/* What waits for its account's budget stops nobody and keeps no place. */
+/* Pods beyond the placement budget preempt nothing and reserve nothing. */
 static void nobody_goes_for_what_waits(void **state)
 {
     (void)state;

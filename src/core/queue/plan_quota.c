@@ -1,4 +1,4 @@
-/* plan_quota.c - the books of quotas as a plan goes on. */
+/* plan_quota.c - quota usage during a plan. */
 #include "core/queue/plan_quota.h"
 
 #include "base/bits.h"
@@ -7,7 +7,7 @@
 
 #define SECOND_NS ((int64_t)1000000000)
 
-/* Of one limit: what is held at once, and once all stops are done. Of one total: what is spent and will be. */
+/* For a limit: the amount held now, and once all stops are done. */
 struct row {
     int64_t now, later;
 };
@@ -15,20 +15,20 @@ struct row {
 struct reserve {
     uint32_t workload, pods;
     const struct class *k;
-    bool job; /* it counts as a job, too */
+    bool job; /* it adds a job to the limit of jobs */
 };
 
 struct allotments {
-    bool any;                 /* some quota limits something */
-    uint64_t *leaves;         /* instances that this plan stops or loses, or tries to */
-    uint64_t *lost, *begins;  /* those that it loses; whose promise it makes real */
-    struct row **limits;      /* [quota][limit]; NULL: it has none */
-    int64_t **totals;         /* [quota][total]: amount x seconds */
-    struct reserve *reserves; /* one for each wish at most */
+    bool any;                 /* some quota has a limit or a total */
+    uint64_t *leaves;         /* bit set of instances that this plan stops or loses, or tries to stop */
+    uint64_t *lost, *begins;  /* bit sets of instances that this plan loses, and of those it promotes */
+    struct row **limits;      /* [quota][limit]; NULL: the quota has no limit */
+    int64_t **totals;         /* [quota][total]: amount x seconds, spent and expected */
+    struct reserve *reserves; /* at most one for each demand */
     uint32_t reserves_len, reserves_room;
 };
 
-/* ---- beginning -------------------------------------------------------------------------------------------------- */
+/* ---- setup ------------------------------------------------------------------------------------------------------ */
 
 static const struct quota_book *book_find(const struct quota *q, uint32_t resource)
 {
@@ -44,14 +44,15 @@ static int64_t product(int64_t amount, int64_t seconds)
     return __builtin_mul_overflow(amount, seconds, &r) ? INT64_MAX / 4 : r;
 }
 
-/* Sums stay far below where they would wrap. */
+/* Saturates, so that sums stay far below overflow. */
 static void total_add(int64_t *total, int64_t amount)
 {
     if (__builtin_add_overflow(*total, amount, total) || *total > INT64_MAX / 2)
         *total = INT64_MAX / 2;
 }
 
-/* What a pod costs a total by its end: in whole seconds, as far as can be foreseen; one that never ends counts an hour. */
+/* Returns the expected duration of a pod in whole seconds, which a total is charged for; a pod that never ends counts
+ * an hour. */
 static int64_t pod_seconds(const struct berth_plan *p, uint32_t workload)
 {
     int64_t ns = future_duration(p, workload);
@@ -74,8 +75,8 @@ static bool is_stopping(const struct berth_snapshot *s, uint32_t slot)
     return snapshot_instance(s, slot)->state == BERTH_STOPPING;
 }
 
-/* What is running counts by its expected end, or as long as it has run if that is longer. Of a move the old one does, until it
- * stops. */
+/* Adds running pods to the totals: each counts for its expected duration, or for its run time so far if that is longer.
+ * In a move, the old instance counts until it stops. */
 static void totals_add_running(struct berth_plan *p, struct allotments *a, uint32_t workload)
 {
     const struct workload *w = snapshot_workload(p->s, workload);
@@ -142,7 +143,7 @@ static const struct claim *claim_of(const struct berth_plan *p, uint32_t workloa
     return claim && claim->quotas_len ? claim : NULL;
 }
 
-/* Has the workload anything placed, by this plan or before? */
+/* Returns whether the workload has an instance, placed by this plan or before. */
 static bool is_job_there(const struct berth_plan *p, uint32_t workload)
 {
     if (p->c.fresh[workload] != NONE)
@@ -154,13 +155,13 @@ static bool is_job_there(const struct berth_plan *p, uint32_t workload)
     return false;
 }
 
-/* One more pod: of which class, and of which class is the one of its pod that is counted already (NULL: none). */
+/* One more pod: its class, and the class of the instance that is counted for the same pod already (NULL: none). */
 struct more {
     uint32_t workload;
     const struct class *k, *counted;
 };
 
-/* What it takes of a resource; of jobs, the first pod of all. */
+/* Returns the amount of a resource that the pod adds. Of jobs, only the first pod of a workload adds one. */
 static int64_t need_of(const struct berth_plan *p, const struct more *m, uint32_t resource)
 {
     return resource == QUOTA_JOBS ? !is_job_there(p, m->workload) : quota_need_beyond(m->k, m->counted, resource);
@@ -171,7 +172,7 @@ static int64_t total_need_of(const struct berth_plan *p, const struct more *m, u
     return product(quota_need_beyond(m->k, m->counted, resource), pod_seconds(p, m->workload));
 }
 
-/* Is it there at once, as this plan has it so far; and once all stops are done? */
+/* Return whether the instance counts now, and once all stops are done, as far as this plan has decided. */
 static bool is_now(const struct berth_plan *p, uint32_t slot)
 {
     const struct allotments *a = p->allotments;
@@ -185,7 +186,8 @@ static bool is_later(const struct berth_plan *p, uint32_t slot)
     return state != BERTH_ENDED && state != BERTH_STOPPING && !bits_has(p->allotments->leaves, slot);
 }
 
-/* What is counted of its pod beside one that takes over from the slot; NULL: nothing. */
+/* Returns the class that is counted for the pod of the old instance, beside an instance that takes over from it; NULL:
+ * nothing is counted. */
 static const struct class *counted_now(const struct berth_plan *p, uint32_t old)
 {
     return old != NONE && is_now(p, old) ? snapshot_class(p->s, snapshot_instance(p->s, old)->class) : NULL;
@@ -207,7 +209,7 @@ static uint32_t room_in(int64_t limit, int64_t held, int64_t need, uint32_t most
         return most;
     int64_t left = limit > held ? limit - held : 0, all;
     if (!__builtin_mul_overflow(need, (int64_t)most, &all) && left >= all)
-        return most; /* mostly, and a product is quick */
+        return most; /* the usual case: a product is faster than a division */
     left = left ? left / need + PLANTED(QUOTA_ONE_MORE) : 0;
     return left < most ? (uint32_t)left : most;
 }
@@ -219,7 +221,7 @@ static uint32_t room_on(const struct berth_plan *p, const uint32_t *chain, uint3
         const struct quota_terms *t = p->s->quotas[chain[n]].terms;
         for (uint32_t i = 0; t && i < t->limits_len; i++) {
             int64_t need = need_of(p, m, t->limits[i].resource);
-            if (t->limits[i].resource == QUOTA_JOBS) /* one for all pods */
+            if (t->limits[i].resource == QUOTA_JOBS) /* one job for all pods */
                 most = need && held_of(p->allotments->limits[chain[n]][i], later) >= t->limits[i].amount ? 0 : most;
             else
                 most = room_in(t->limits[i].amount, held_of(p->allotments->limits[chain[n]][i], later), need, most);
@@ -280,7 +282,7 @@ bool allot_why(const struct berth_plan *p, uint32_t workload, const struct class
     return false;
 }
 
-/* ---- taking and giving back -------------------------------------------------------------------------------------- */
+/* ---- counting pods ---------------------------------------------------------------------------------------------- */
 
 static void rows_add(struct berth_plan *p, const struct more *m, int now, int later)
 {
@@ -296,7 +298,7 @@ static void rows_add(struct berth_plan *p, const struct more *m, int now, int la
     }
 }
 
-/* What is counted but for limits of resources: jobs, and totals. */
+/* Counts jobs and totals: everything except limits of resources. */
 static void others_add(struct berth_plan *p, uint32_t workload, const struct class *k, int jobs, int pods)
 {
     const struct claim *claim = claim_of(p, workload);
@@ -320,7 +322,7 @@ void allot_take(struct berth_plan *p, uint32_t workload, uint32_t replaces, cons
         return;
     rows_add(p, &(struct more){workload, k, counted_now(p, replaces)}, later ? 0 : sign, 0);
     rows_add(p, &(struct more){workload, k, counted_later(p, replaces)}, 0, sign);
-    if (replaces == NONE) /* else its pod is there already */
+    if (replaces == NONE) /* otherwise the pod is counted already */
         others_add(p, workload, k, is_job_there(p, workload) ? 0 : sign, sign);
 }
 
@@ -358,9 +360,9 @@ void allot_unreserve_all(struct berth_plan *p)
     p->allotments->reserves_len = 0;
 }
 
-/* ---- what is there already -------------------------------------------------------------------------------------- */
+/* ---- existing instances ----------------------------------------------------------------------------------------- */
 
-/* Adds what the instance counts for beside the one it takes over from, or takes it off. */
+/* Adds (sign 1) or subtracts (sign -1) what the instance counts for, beside the instance that it takes over from. */
 static void slot_count(struct berth_plan *p, uint32_t slot, int sign)
 {
     const struct instance *i = snapshot_instance(p->s, slot);
@@ -372,7 +374,7 @@ static void slot_count(struct berth_plan *p, uint32_t slot, int sign)
         rows_add(p, &(struct more){i->workload.v, k, counted_later(p, old)}, 0, sign);
 }
 
-/* The same of it and of all that take over from it. */
+/* As slot_count, for the instance and for all that take over from it. */
 static void slots_count(struct berth_plan *p, uint32_t slot, int sign)
 {
     const struct instance *i = snapshot_instance(p->s, slot), *x;
@@ -385,7 +387,7 @@ static void slots_count(struct berth_plan *p, uint32_t slot, int sign)
     }
 }
 
-/* Sets a bit of the instance, and counts it and those that take over from it by that. */
+/* Changes a bit of the instance, and recounts the instance and those that take over from it. */
 static void mark(struct berth_plan *p, uint32_t slot, uint64_t *bits, bool is)
 {
     if (!claim_of(p, snapshot_instance(p->s, slot)->workload.v))

@@ -1,40 +1,44 @@
-/* plan_quota.h - quotas in a plan: what is held as the plan goes on, at once and once all stops are done, as cycle.h has it of
- * nodes. Work of no quota costs nothing here. */
+/* plan_quota.h - quota usage during a plan: now, and after all stops are done, as cycle.h has it for nodes. Workloads
+ * without a quota cost nothing here.
+ */
 #pragma once
 
 #include "core/plan/plan.h"
 
 void allotments_begin(struct berth_plan *p);
 
-/* How many more pods of the class (at most `most`) its workload may have within every limit of its quotas: at once, or once
- * all stops are done. */
+/* Returns how many more pods of the class (at most `most`) the workload may have within every limit of its quotas: now,
+ * or (`later`) once all stops are done. */
 uint32_t allot_room(const struct berth_plan *p, uint32_t workload, const struct class *k, bool later, uint32_t most);
-/* The same of a wish, which knows its account; of a move, beyond what the old one has. */
+/* As allot_room, for a demand, whose account is known. For a move, only what the new pod needs beyond the old one
+ * counts. */
 uint32_t allot_room_of(const struct berth_plan *p, const struct wish *w, bool later, uint32_t most);
-/* Counts a pod that is placed (sign 1) or given back; `later`: a reserved one; `replaces`: it takes over from that instance, or
- * NONE. */
+/* Counts a pod that is placed (sign 1) or removed (sign -1). `later`: the pod is reserved. `replaces`: the instance
+ * that the pod takes over from, or NONE. */
 void allot_take(struct berth_plan *p, uint32_t workload, uint32_t replaces, const struct class *k, bool later,
                 int sign);
-/* Counts what a reservation in time will need of its quotas, for as long as the round lasts: what comes later in the order
- * must leave that, too. */
+/* Counts what a reservation will need of its quotas, until the end of the round: demands later in the order must leave
+ * that free, too. */
 void allot_reserve(struct berth_plan *p, uint32_t workload, const struct class *k, uint32_t pods);
 void allot_unreserve_all(struct berth_plan *p);
-/* Leaves them out of account (sign -1), or counts them again. */
+/* Removes all reservations from the usage (sign -1), or counts them again (sign 1). */
 void allot_reserves_count(struct berth_plan *p, int sign);
-/* What the instance in the slot holds, or a reserved one was promised, is free once all stops are done; that is taken back; it
- * is free at once; a promise becomes real. One that another takes over from frees nothing: that one counts then. Whether its
- * workload counts as a job changes only when it has gone. */
+/* Change how the instance in the slot is counted. allot_leave: its quota is free once all stops are done. allot_stay:
+ * undoes allot_leave. allot_lose: its quota is free now. allot_promote: a reserved instance counts now. An instance
+ * that another instance takes over from frees nothing, because the other one counts then. A workload counts as a job
+ * until its last instance has gone. */
 void allot_leave(struct berth_plan *p, uint32_t slot);
 void allot_stay(struct berth_plan *p, uint32_t slot);
 void allot_lose(struct berth_plan *p, uint32_t slot);
 void allot_promote(struct berth_plan *p, uint32_t slot);
-/* Is there room for one that leaves to stay after all? */
+/* Returns whether the quotas have room for an instance that was about to stop to stay. */
 bool allot_may_stay(const struct berth_plan *p, uint32_t slot);
-/* May a reserved instance become real within all limits of its quotas? 1 at once, 0 later, -1 never: one was lowered. */
+/* Returns whether a reserved instance may be promoted within all limits of its quotas: 1 now, 0 later, -1 never,
+ * because a limit was lowered. */
 int allot_promise(const struct berth_plan *p, uint32_t slot);
 
-/* The first limit that keeps one more pod of the workload out: which quota and resource, how much is held, how much is
- * allowed. False: none. A total has `limit` and `held` in amount x seconds. */
+/* Finds the first limit that keeps out one more pod of the workload: the quota and resource, the amount held and the
+ * amount allowed. Returns false if there is none. For a total, `limit` and `held` are in amount x seconds. */
 struct allot_short {
     uint32_t quota, resource;
     bool total;

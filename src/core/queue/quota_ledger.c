@@ -1,3 +1,4 @@
+/* quota_ledger.c - rows of committed instances, and the quota usage counted from them. */
 #include "core/queue/quota_ledger.h"
 
 #include <errno.h>
@@ -8,10 +9,10 @@
 struct ledger_row {
     struct quota_row row;
     uint32_t work;       /* index */
-    uint32_t next, prev; /* of its workload */
+    uint32_t next, prev; /* in the list of the workload */
 };
 
-/* A workload that has rows, with the quotas that these are counted against. */
+/* A workload that has rows, with the quotas that its rows count against. */
 struct ledger_work {
     sym id;
     uint32_t first, rows;
@@ -23,8 +24,8 @@ struct quota_ledger {
     VEC(struct ledger_work) works;
     slot_list rows_free, works_free;
     struct map rows_by_id, rows_by_replaced, works_by_id;
-    VEC(struct quota) quotas; /* parents and books only, by the slots of the cluster */
-    bool counted;             /* the books are right for `moves` */
+    VEC(struct quota) quotas; /* parents and usage only, by the quota slots of the cluster */
+    bool counted;             /* the usage is correct for the quota tree as of `moves` */
     uint64_t moves;
 };
 
@@ -83,7 +84,7 @@ static uint32_t work_find(const struct quota_ledger *l, sym id)
     return map_find(&l->works_by_id, hash_u64(id), work_same, l, &id);
 }
 
-/* What the workload counts against now. */
+/* Reads the quotas that the workload counts against now. */
 static void quotas_read(const struct berth_cluster *c, struct ledger_work *w)
 {
     uint32_t slot = cluster_workload_find(c, intern_text(&c->names, w->id));
@@ -155,7 +156,7 @@ static void row_unlink(struct quota_ledger *l, uint32_t at)
     }
 }
 
-/* ---- books ------------------------------------------------------------------------------------------------------ */
+/* ---- usage ------------------------------------------------------------------------------------------------------ */
 
 static struct claim claim_of(const struct ledger_work *w)
 {
@@ -171,14 +172,14 @@ static struct instance instance_of(const struct ledger_row *r)
         .id = r->row.id, .class = {r->row.class}, .state = r->row.state, .replaces = r->row.replaces};
 }
 
-/* The row whose pod this one takes over; NULL: none is there. */
+/* Returns the row that this row takes over from, or NULL. */
 static const struct ledger_row *old_of(const struct quota_ledger *l, const struct ledger_row *r)
 {
     uint32_t at = r->row.replaces ? row_find(l, r->row.replaces) : MAP_NONE;
     return at != MAP_NONE && l->rows.at[at].work == r->work ? &l->rows.at[at] : NULL;
 }
 
-/* What a row counts for beside the old one. */
+/* Counts what a row adds beside the row that it takes over from. */
 static void pair_add(struct quota_ledger *l, const struct berth_cluster *c, const struct claim *t,
                      const struct ledger_row *r, const struct ledger_row *old, int sign)
 {
@@ -186,7 +187,8 @@ static void pair_add(struct quota_ledger *l, const struct berth_cluster *c, cons
     quota_books_add(c, l->quotas.at, t, &i, old ? &o : NULL, sign);
 }
 
-/* New quotas have no books yet. One that gets a parent changes the tree, and all is counted anew. */
+/* Adds the new quotas, which have no usage yet. A quota that gets a new parent changes the tree, and everything is
+ * recounted. */
 static void quotas_follow(struct quota_ledger *l, const struct berth_cluster *c)
 {
     while (l->quotas.len < c->quotas.len) {
@@ -195,7 +197,7 @@ static void quotas_follow(struct quota_ledger *l, const struct berth_cluster *c)
     }
 }
 
-/* Called while the row is linked. Rows that take over from it count for less while it is there. */
+/* Call while the row is linked. Rows that take over from this row count for less while it is linked. */
 static void row_count(struct quota_ledger *l, const struct berth_cluster *c, uint32_t at, int sign)
 {
     const struct ledger_row *r = &l->rows.at[at];
@@ -215,7 +217,7 @@ static void row_count(struct quota_ledger *l, const struct berth_cluster *c, uin
         quota_books_add_job(l->quotas.at, &t, sign);
 }
 
-/* All that a workload's rows count for. */
+/* Counts all rows of a workload. */
 static void work_count(struct quota_ledger *l, const struct berth_cluster *c, const struct ledger_work *w, int sign)
 {
     struct claim t = claim_of(w);
@@ -321,7 +323,8 @@ size_t quota_ledger_followers(const struct quota_ledger *l, uint64_t id)
 
 /* ---- limits ----------------------------------------------------------------------------------------------------- */
 
-/* Is it the first of its workload, by the commit that is tried? */
+/* Returns whether all rows of the workload were put by the commit that is being tried, so that the commit adds a
+ * job. */
 static bool makes_job(const struct quota_ledger *l, const struct ledger_row *r)
 {
     for (uint32_t at = l->works.at[r->work].first; at != NONE; at = l->rows.at[at].next)
@@ -338,7 +341,7 @@ static const struct quota_book *book_find(const struct quota *q, uint32_t resour
     return NULL;
 }
 
-/* Which of both books, if any, is above a limit that the row counts against. */
+/* Returns whether the usage now or after all stops is above a limit that the row counts against. */
 static bool exceeds(const struct quota_ledger *l, const struct berth_cluster *c, const struct ledger_row *r,
                     const struct quota_book *b, int64_t limit, int64_t *ret_held)
 {
@@ -364,7 +367,7 @@ static const char *resource_name(const struct berth_cluster *c, uint32_t resourc
 bool quota_ledger_exceeds(struct quota_ledger *l, const struct berth_cluster *c, uint64_t id, struct quota_excess *ret)
 {
     uint32_t at = row_find(l, id), chain[QUOTA_CHAIN_MAX];
-    bool unchecked = PLANTED(QUOTA_ONE_MORE); /* planted bugs of plans are to reach the judge */
+    bool unchecked = PLANTED(QUOTA_ONE_MORE); /* planted bugs of plans must reach the simulator's checks */
     unchecked |= PLANTED(QUOTA_STOPPING);
     if (at == MAP_NONE || c->limited == 0 || unchecked)
         return false;

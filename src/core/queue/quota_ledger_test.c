@@ -1,4 +1,4 @@
-/* quota_ledger_test.c - the ledger of committed instances: its books, its limits, and trials that leave no trace. */
+/* quota_ledger_test.c - the ledger of committed instances: usage, limits, and trials that leave no trace. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static bool exceeds(struct quota_ledger *l, struct scene *s, uint64_t id)
     return quota_ledger_exceeds(l, s->c, id, &over);
 }
 
-/* What is there, one instance more, and whether that exceeds the limit of two cores. */
+/* Rows: the existing instances, one more instance, and whether that exceeds the limit of two cores. */
 static void limits_hold_of_what_is_and_of_what_is_promised(void **state)
 {
     static const struct {
@@ -84,14 +84,14 @@ static void limits_hold_of_what_is_and_of_what_is_promised(void **state)
         if (exceeds(l, &s, 3) != rows[i].over)
             fail_msg("%s", rows[i].label);
         (void)quota_ledger_put(l, s.c, 3, NULL);
-        (void)quota_ledger_put(l, s.c, 3, &more); /* now the books are counted already */
+        (void)quota_ledger_put(l, s.c, 3, &more); /* now the usage is counted already */
         if (exceeds(l, &s, 3) != rows[i].over)
             fail_msg("%s, counted step by step", rows[i].label);
         quota_ledger_free(l);
     }
 }
 
-/* The first instance of a workload makes it a job that counts; others of it take none. */
+/* The first instance of a workload adds a job to the limit of jobs; further instances add none. */
 static void jobs_count_once(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
@@ -115,8 +115,8 @@ static void jobs_count_once(void **state)
     quota_ledger_free(l);
 }
 
-/* Instances come, go and change, workloads change hands and go, the tree changes: the books are those of a recount, and
- * what was tried and undone leaves them as they were. */
+/* Instances are added, removed and changed, workloads change their quotas or are removed, the quota tree changes: the
+ * usage always equals a recount, and a trial that is undone leaves the usage as it was. */
 static void the_books_are_right_whatever_comes(void **state)
 {
     static const enum berth_state states[] = {BERTH_RESERVED, BERTH_ASSIGNED, BERTH_RUNNING, BERTH_STOPPING};

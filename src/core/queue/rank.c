@@ -1,4 +1,4 @@
-/* rank.c - keys of what waits: the rankings, and which of them each queue has. */
+/* rank.c - rank keys of waiting workloads: applies to each queue its ranking. */
 #include "core/queue/rank.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include "core/queue/factor.h"
 #include "core/queue/ranking.h"
 
-/* ---- once per plan -------------------------------------------------------------------------------------------------- */
+/* ---- setup, once per plan --------------------------------------------------------------------------------------- */
 
 static struct berth_ranking copy_ranking(struct arena *a, struct berth_ranking from)
 {
@@ -21,7 +21,7 @@ static struct berth_ranking copy_ranking(struct arena *a, struct berth_ranking f
     return from;
 }
 
-/* What the caller's policy says, for as long as the plan may be asked. */
+/* Copies the caller's order, for as long as the plan may be queried. */
 static struct berth_order copy_order(struct arena *a, struct berth_order from)
 {
     struct berth_queue *queues = arena_dup(a, from.queues, from.queues_len * sizeof *queues);
@@ -74,7 +74,7 @@ void rank_begin(struct berth_plan *p)
     (void)ranks_of(p);
 }
 
-/* ---- queues --------------------------------------------------------------------------------------------------------- */
+/* ---- queues ----------------------------------------------------------------------------------------------------- */
 
 static uint32_t queue_find(const struct berth_order *o, const char *name)
 {
@@ -107,7 +107,7 @@ void rank_weights(const struct berth_plan *p, uint32_t queue, int32_t ret[static
     ranking_weights(rank_of_queue(p, queue), ret);
 }
 
-/* ---- keys ----------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------------------------- */
 
 static struct row row_in_queue(struct berth_plan *p, uint32_t workload)
 {
@@ -121,7 +121,7 @@ static bool is_plain(const struct berth_order *o)
     return o->queues_len == 0 && strcmp(o->ranking.name, "fifo") == 0;
 }
 
-/* Rows of one queue after those of another: the numbers of the rows, and where those of each queue begin. */
+/* Groups rows by queue: returns the indices of the rows, and in begins[] where the rows of each queue begin. */
 static uint32_t *by_queue(struct ranks *r, const struct row *rows, uint32_t len, uint32_t *begins)
 {
     size_t queues = r->order.queues_len + 1;
@@ -136,7 +136,7 @@ static uint32_t *by_queue(struct ranks *r, const struct row *rows, uint32_t len,
     return order;
 }
 
-/* Keys of rows, each by the ranking of its queue. */
+/* Computes the keys of rows, each by the ranking of its queue. */
 static int keys_of(struct ranks *r, const struct row *rows, uint32_t len, int64_t *keys, struct berth_err *err)
 {
     struct berth_plan *p = r->p;
@@ -188,7 +188,7 @@ int rank_wishes(struct berth_plan *p, struct berth_err *err)
     int64_t *keys = arena_alloc(&p->scratch, (len + 1) * sizeof *keys);
     for (uint32_t i = 0; i < len; i++) {
         const struct wish *w = &p->wishes.at[i];
-        if (n == 0 || rows[n - 1].workload != w->workload) /* of each workload once */
+        if (n == 0 || rows[n - 1].workload != w->workload) /* one row for each workload */
             rows[n++] = (struct row){w->workload, w->queue, snapshot_workload(p->s, w->workload),
                                      w->claim ? w->claim : &silent};
     }
@@ -235,7 +235,7 @@ void rank_shares(struct berth_plan *p, void (*tell)(void *ctx, const struct bert
     fair_tell(ranks_of(p), tell, ctx);
 }
 
-/* One that waits alone has nobody to change places with. */
+/* A workload that waits alone needs no recheck: no other one can overtake it. */
 void rank_recheck(struct berth_plan *p)
 {
     struct ranks *r = ranks_of(p);
@@ -251,7 +251,7 @@ void rank_recheck(struct berth_plan *p)
         plan_recheck(p, r->now_ns + RANK_STEP_NS);
 }
 
-/* ---- is it one that can be ranked by? --------------------------------------------------------------------------------- */
+/* ---- validation ------------------------------------------------------------------------------------------------- */
 
 static int check_queue(const struct berth_order *o, size_t at, struct berth_err *err)
 {

@@ -1,9 +1,11 @@
-/* rank_berth.c - the ranking "berth": each job has a time by which it should have begun, and the earliest of these comes first.
+/* rank_berth.c - the ranking "berth": each job has a time by which it should have started, and the earliest of these
+ * times is first.
  *
- * That time is its creation and a patience that grows with its expected time and, slowly, with its size. So the short and the
- * small go first, as the average slowdown wants it, but nobody is passed for ever: whoever comes later than that time comes
- * after. Of an estimate that is only a guess the patience is small, for the job may end at once and then has waited for nothing;
- * of one that is sure, because it is as long as the limit, it is large.
+ * That time is the job's creation plus a patience, which grows with its expected run time and, slowly, with its size.
+ * So short and small jobs go first, which keeps the average slowdown low, but no job is overtaken for ever: jobs
+ * created after its time come after it. If the estimate is a guess, the patience is small, because the job may end at
+ * once and would have waited for nothing. If the estimate is sure, because it is as long as the time limit, the
+ * patience is large.
  */
 #include "base/math.h"
 #include "core/queue/ranking.h"

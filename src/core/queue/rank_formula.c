@@ -1,4 +1,4 @@
-/* rank_formula.c - the columns that a formula is given: factors, words, and rows as they are. */
+/* rank_formula.c - the columns passed to a formula: factors, words, and rows without scaling. */
 #include <errno.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ static int compare_text(const void *ctx, uint32_t a, uint32_t b)
     return strcmp(snapshot_text(by->s, by->names[a]), snapshot_text(by->s, by->names[b]));
 }
 
-/* What any row has, sorted. Equal lists have one address. */
+/* Returns the sorted names of the words that any row has. Equal lists share one address. */
 static struct words words_of(struct ranks *r, const struct row *rows, uint32_t len)
 {
     struct arena *a = &r->p->scratch;

@@ -1,5 +1,6 @@
-/* rank_plan_test.c - whole plans by every ranking over random queues: what was carried out leaves nothing to do, and the order
- * in which a cluster was told changes nothing. */
+/* rank_plan_test.c - whole plans by every ranking over random queues: an applied plan leaves nothing to do, and the
+ * order in which a cluster was filled changes nothing.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #define S SCENE_SECOND_NS
 enum { WORLDS = 60, NODES = 4, USERS = 5, JOBS = 30 };
 
-/* One that looks at everything it is given. */
+/* A formula that reads all its columns. */
 static int formula(void *ctx, const struct berth_factors *in, int64_t *keys, struct berth_err *err)
 {
     (void)ctx;
@@ -26,7 +27,7 @@ static int formula(void *ctx, const struct berth_factors *in, int64_t *keys, str
     return 0;
 }
 
-/* What a world has, in some order: each thing by its number alone. */
+/* Fills a cluster with random objects, in some order: each object follows from its number alone. */
 struct teller {
     struct scene *s;
     uint64_t seed;
@@ -117,7 +118,7 @@ static struct scene tell(uint64_t seed, bool backwards)
     return s;
 }
 
-/* Keys of all that waits, by workload. */
+/* Reads the keys of all demands, by workload. */
 static void keys_of(const struct scene *s, int64_t *keys)
 {
     for (size_t i = 0; i < s->p->wishes.len; i++)
@@ -160,7 +161,8 @@ static void plan_by(uint64_t seed, const char *name)
     scene_plan(&b);
     if (berth_plan_hash(a.p) != berth_plan_hash(b.p))
         fail_msg("%s: told in another order, another plan", what);
-    /* Until the recheck time alone changes nothing, but what fits before a reservation, and whose work is the least loss. */
+    /* Until the recheck time nothing changes by time alone, except what fits before a reservation, and the cost of
+     * victims. */
     scene_text(&a, now);
     if (berth_plan_recheck_ns(a.p) < BERTH_NEVER_NS && policy.backfill.reservations == 0 && !strstr(now, "preempted")) {
         b.now_ns = berth_plan_recheck_ns(a.p) - 1;
@@ -190,9 +192,9 @@ static void plans_by_every_ranking(void **state)
         plans_of(seed);
 }
 
-/* Worlds in which what one round of a plan found was wrong for the next: a class that found no place beside reservations that
- * have moved since; a node with room that was refused, and was taken then; who may be stopped by a higher priority of its own
- * group, and not by a higher tier. */
+/* Seeds of regressions in which a result of one round of a plan was wrong for the next round: a class that found no
+ * place beside reservations that have moved since; a node that was refused although it had room; instances that a
+ * higher priority of their own group may preempt, but not a higher tier. */
 static void nothing_is_remembered_for_too_long(void **state)
 {
     (void)state;

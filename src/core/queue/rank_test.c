@@ -1,4 +1,4 @@
-/* rank_test.c - rankings and factors over small queues; what they must not depend on. */
+/* rank_test.c - rankings and factors over small queues, and what they must not depend on. */
 #include "core/queue/rank.h"
 
 #include <errno.h>
@@ -16,13 +16,13 @@
 #define S SCENE_SECOND_NS
 enum { JOBS_MAX = 32 };
 
-/* ---- a queue ---------------------------------------------------------------------------------------------------------- */
+/* ---- a queue ---------------------------------------------------------------------------------------------------- */
 
-/* A job of which not much is said. */
+/* A job; most fields have defaults. */
 struct job {
     const char *id, *account, *queue;
     int64_t created_s, estimate_s, cpu;
-    uint32_t gpus, tasks; /* tasks of a gang */
+    uint32_t gpus, tasks; /* of a gang */
     struct berth_traits traits;
     int64_t deadline_s, limit_s;
 };
@@ -48,7 +48,7 @@ static void put_job(struct scene *s, const struct job *j)
     scene_put(s, w);
 }
 
-/* A plan of the scene, to be ranked by `o`, whatever it was made by. */
+/* Makes a plan of the scene and replaces its order by `o`. */
 static struct berth_plan *plan_for(struct scene *s, const struct berth_order *o)
 {
     scene_plan(s);
@@ -75,7 +75,7 @@ static int32_t factor_of(struct scene *s, const char *id, const char *factor)
     return values[at];
 }
 
-/* The jobs by key, creation and id: "a b c". Those of equal key and creation are joined by "=". */
+/* Lists the jobs by key, creation and id: "a b c". Jobs of equal key and creation are joined by "=". */
 static const char *order_of(struct scene *s, const struct job *jobs, size_t len, char *text)
 {
     uint32_t slots[JOBS_MAX];
@@ -120,7 +120,7 @@ static struct scene stage_jobs(const struct job *jobs, size_t len)
     return s;
 }
 
-/* ---- rankings --------------------------------------------------------------------------------------------------------- */
+/* ---- rankings --------------------------------------------------------------------------------------------------- */
 
 static const struct job mixed[] = {
     {.id = "old",            .created_s = 900000,        .estimate_s = 36000,                .cpu = 1000,            .account = "user/ann"},
@@ -165,7 +165,8 @@ static void rankings_order(void **state)
     scene_cleanup(&s);
 }
 
-/* The short go before the long, but not before one whose patience is over; who says how long it will be for sure has more of it. */
+/* Short jobs go before long ones, except before a long one whose patience is over; a job with a sure estimate has more
+ * patience. */
 static void patience_has_an_end(void **state)
 {
     (void)state;
@@ -187,7 +188,7 @@ static void patience_has_an_end(void **state)
     scene_cleanup(&s);
 }
 
-/* The terms that a key is explained by are the key; those of "berth" count from the moment of the plan. */
+/* The terms add up to the key; those of "berth" count from the moment of the plan. */
 static void terms_add_up(struct scene *s, const char *ranking, double key)
 {
     struct berth_rank_term terms[BERTH_RANK_TERMS_MAX];
@@ -202,7 +203,7 @@ static void terms_add_up(struct scene *s, const char *ranking, double key)
         fail_msg("%s: the terms add up to %f, not %f", ranking, sum, key);
 }
 
-/* The formulas as they are written, of one job: 100 s, 4 cores, created at 1000 s. */
+/* The keys of one job by every ranking: 100 s, 4 cores, created at 1000 s. */
 static void keys_are_those_of_the_formulas(void **state)
 {
     (void)state;
@@ -243,8 +244,8 @@ static void keys_are_those_of_the_formulas(void **state)
     scene_cleanup(&s);
 }
 
-/* By F1 the second is less than a thousandth better: what 870 x log10(creation) grows in 2,800 s is a little less than what
- * a second of 100,000 means for 256 cores. */
+/* By F1 the second job is better by less than a thousandth: 870 x log10(creation) grows in 2,800 s by a little less
+ * than one second of 100,000 counts for 256 cores. */
 static void keys_that_hardly_differ_are_told_apart(void **state)
 {
     (void)state;
@@ -292,7 +293,7 @@ static void multifactor_weighs(void **state)
     scene_cleanup(&s);
 }
 
-/* ---- factors ---------------------------------------------------------------------------------------------------------- */
+/* ---- factors ---------------------------------------------------------------------------------------------------- */
 
 static void factors_have_values(void **state)
 {
@@ -348,7 +349,7 @@ static void factors_have_values(void **state)
             if (factor_of(&s, jobs[n].id, rows[i].factor) != rows[i].want[n])
                 fail_msg("%s of %s: %d, not %d", rows[i].factor, jobs[n].id, factor_of(&s, jobs[n].id, rows[i].factor),
                          rows[i].want[n]);
-    assert_int_equal(ROWS(rows), factors_len); /* no factor without a row */
+    assert_int_equal(ROWS(rows), factors_len); /* every factor has a row */
     scene_cleanup(&s);
 }
 
@@ -364,11 +365,11 @@ static void every_name_has_a_sentence(void **state)
     assert_int_equal(names, factors_len);
     assert_string_equal(berth_ranking_at(0, NULL), "fifo");
     assert_int_equal(rankings, 15);
-    assert_string_equal(berth_ranking_at(14, NULL), "berth"); /* a formula is none by itself */
+    assert_string_equal(berth_ranking_at(14, NULL), "berth"); /* "formula" is not listed */
     assert_int_equal(factor_find("nothing"), NONE);
 }
 
-/* ---- queues ----------------------------------------------------------------------------------------------------------- */
+/* ---- queues ----------------------------------------------------------------------------------------------------- */
 
 struct seen {
     int calls;
@@ -439,7 +440,7 @@ static void each_queue_has_its_ranking(void **state)
     assert_int_equal(keys[2], 3001104);
     assert_int_equal(keys[3], 3000);
     assert_int_equal(keys[4], 4000);
-    assert_int_equal(seen.calls, 1); /* once for all rows, and not for an empty queue */
+    assert_int_equal(seen.calls, 1); /* one call for all rows, and none for an empty queue */
     assert_int_equal(seen.rows, 2);
     assert_string_equal(seen.words, "class:llm,,shop:,x,type:train,,");
     assert_int_equal(rank_queue(s.p, snapshot_claim(s.s, slots[0])), 1);
@@ -454,7 +455,7 @@ static void each_queue_has_its_ranking(void **state)
     scene_cleanup(&s);
 }
 
-/* More names than are kept at hand. */
+/* More queue names than the cache holds. */
 static void many_queues_are_told_apart(void **state)
 {
     (void)state;
@@ -534,11 +535,11 @@ static void policies_are_checked(void **state)
     }
 }
 
-/* ---- what a key must not depend on ------------------------------------------------------------------------------------ */
+/* ---- what a key must not depend on ------------------------------------------------------------------------------ */
 
 static const char *const pure[] = {"multifactor", "fair-share", "drf", "wfp3", "las", "f2"};
 
-/* Told in another order, with other numbers for everything: the same keys. */
+/* Clusters filled in another order, with other slots for everything, give the same keys. */
 static void keys_do_not_depend_on_the_telling(void **state)
 {
     (void)state;
@@ -559,7 +560,7 @@ static void keys_do_not_depend_on_the_telling(void **state)
     scene_cleanup(&b);
 }
 
-/* What a plan starts or stops at a moment changes nobody's key at that moment; and nothing changes until the next step. */
+/* Starting or stopping pods does not change any key at the same moment, and no key changes until the next time step. */
 static void keys_do_not_depend_on_places(void **state)
 {
     (void)state;
@@ -581,10 +582,10 @@ static void keys_do_not_depend_on_places(void **state)
                 before[r][i] = key;
             }
         }
-        if (round == 0) { /* a plan places some */
+        if (round == 0) { /* a plan places some pods */
             scene_plan(&s);
             scene_must(&s, berth_apply(s.c, s.p, s.next, &s.err));
-        } else if (round == 1) { /* another stops what has run for long */
+        } else if (round == 1) { /* another plan stops the instance that has run for long */
             instance_set_state(s.c, cluster_instance_find(s.c, 1), BERTH_STOPPING, s.now_ns);
         } else {
             s.now_ns = 1000010 * S - 1;
@@ -612,7 +613,7 @@ static void time_moves_in_steps(void **state)
         {"multifactor", true },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
-        struct scene s = scene_new(); /* without a node: all wait */
+        struct scene s = scene_new(); /* without a node all jobs wait */
         s.now_ns = 1003 * S + 7;
         for (size_t n = 0; n < 2; n++) {
             struct berth_order o = {.ranking = {.name = rows[i].ranking}};
@@ -620,7 +621,7 @@ static void time_moves_in_steps(void **state)
             plan_for(&s, &o);
             s.p->recheck_ns = BERTH_NEVER_NS;
             rank_recheck(s.p);
-            bool want = rows[i].timed && n == 1; /* one that waits alone keeps its place */
+            bool want = rows[i].timed && n == 1; /* a job that waits alone cannot be overtaken */
             if (berth_plan_recheck_ns(s.p) != (want ? 1010 * S : BERTH_NEVER_NS))
                 fail_msg("%s: looks again at %lld", rows[i].ranking, (long long)berth_plan_recheck_ns(s.p));
         }

@@ -1,4 +1,4 @@
-/* ranking.c - the rankings that are built in. */
+/* ranking.c - the built-in rankings. */
 #include "core/queue/ranking.h"
 
 #include <errno.h>
@@ -8,9 +8,9 @@
 
 #define SECOND_NS 1e9
 
-/* ---- keys of one row -------------------------------------------------------------------------------------------------- */
+/* ---- the key of one row ----------------------------------------------------------------------------------------- */
 
-/* In thousandths, as far as they go. */
+/* Converts to thousandths; saturates. */
 static int64_t key_of(double x)
 {
     double milli = x * 1000;
@@ -107,7 +107,7 @@ static double las(struct ranks *r, const struct row *row)
 
 /* ---- terms of one row ---- */
 
-/* Keys that are one number; where the key is its negative, the weight is -1. */
+/* A key that is a single number; weight -1 if the key is the number's negative. */
 struct single {
     const char *name, *sentence;
     double weight;
@@ -119,7 +119,7 @@ static uint32_t one_term(const struct single *of, double key, struct berth_rank_
     return 1;
 }
 
-/* Of f1 to f4: what grows with time and size, and the creation. */
+/* The terms of f1 to f4: one of time and size, one of the creation. */
 static uint32_t two_terms(const char *name, double weight, const struct row *row, double key,
                           struct berth_rank_term ret[static BERTH_RANK_TERMS_MAX])
 {
@@ -131,15 +131,15 @@ static uint32_t two_terms(const char *name, double weight, const struct row *row
 }
 
 enum {
-    TIMED = 1, /* time alone changes the order */
-    FINE = 2,  /* keys that hardly differ are told apart: they are kept in billionths, and told in thousandths */
+    TIMED = 1, /* the passage of time alone changes the order */
+    FINE = 2,  /* keys are stored in billionths, so that close keys differ, and shown in thousandths */
     FINER = 1000000,
 };
 
 static const struct ranking {
     const char *name, *sentence;
     unsigned is;                                           /* TIMED, FINE */
-    double (*key)(struct ranks *r, const struct row *row); /* NULL: made of columns */
+    double (*key)(struct ranks *r, const struct row *row); /* NULL: computed by columns */
 } rankings[] = {
     {"fifo",        "who came first",                                                                             0,     fifo         },
     {"priority",    "who is the most urgent by what its owner says",                                              0,     by_priority  },
@@ -161,7 +161,7 @@ static const struct ranking {
 };
 enum { RANKINGS = sizeof rankings / sizeof *rankings };
 
-/* All but the last, which is none by itself. */
+/* The last ranking, "formula", is not listed: it does not exist without a formula. */
 const char *berth_ranking_at(size_t i, const char **ret_sentence)
 {
     if (i >= RANKINGS - 1)
@@ -181,7 +181,7 @@ static const struct ranking *ranking_find(const char *name)
     return NULL;
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------------------- */
+/* ---- weights ---------------------------------------------------------------------------------------------------- */
 
 static const struct berth_weight weights_usual[] = {
     {"fair_share", 50},
@@ -240,10 +240,10 @@ bool ranking_is_timed(const struct berth_ranking *by)
     return timed;
 }
 
-/* ---- keys of many -------------------------------------------------------------------------------------------------- */
+/* ---- the keys of many rows -------------------------------------------------------------------------------------- */
 
-/* Has some rows brought from memory, all at once. Inlined always: a function that only
- * does this is taken for one without effect. */
+/* Prefetches some rows, all at once. Always inlined: the compiler removes calls of a function that only prefetches as
+ * calls without effect. */
 static inline __attribute__((always_inline)) void look_ahead(const struct row *rows, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
@@ -252,7 +252,7 @@ static inline __attribute__((always_inline)) void look_ahead(const struct row *r
     }
 }
 
-/* In millionths of the sum, which is thousandths of a thousand of it. */
+/* Keys are in millionths of the weighted sum, or thousandths of a thousand times that sum. */
 static void multifactor(struct ranks *r, const struct berth_ranking *by, const struct row *rows, uint32_t len,
                         int64_t *keys)
 {

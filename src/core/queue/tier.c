@@ -1,4 +1,4 @@
-/* tier.c - all wishes in the order in which they are granted. */
+/* tier.c - sorts demands into the order in which they are placed. */
 #include "core/queue/tier.h"
 
 #include <assert.h>
@@ -10,9 +10,9 @@
 #include "core/queue/entitlement.h"
 #include "core/queue/rank.h"
 
-enum { PREFETCH = 8 }; /* workloads in order are scattered in memory */
+enum { PREFETCH = 8 }; /* workloads in this order are scattered in memory */
 
-/* ---- parts ---------------------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------ */
 
 struct wish wish_split(struct wish *w, uint32_t pods)
 {
@@ -43,7 +43,7 @@ void parts_insert(struct berth_plan *p, part_list *parts)
     vec_done(parts);
 }
 
-/* Pods of an elastic gang beyond its minimum. They wait for the minimum, if that is not there yet. */
+/* Splits off the pods of an elastic gang beyond its minimum. They wait until the minimum is placed. */
 static void split_spare(struct berth_plan *p, uint32_t i, part_list *parts)
 {
     struct wish *w = &p->wishes.at[i];
@@ -56,7 +56,7 @@ static void split_spare(struct berth_plan *p, uint32_t i, part_list *parts)
     vec_push(parts, ((struct part){i, rest}));
 }
 
-/* ---- the order ------------------------------------------------------------------------------------------------------ */
+/* ---- the order -------------------------------------------------------------------------------------------------- */
 
 static uint32_t group_end(const struct berth_plan *p, uint32_t from)
 {
@@ -68,25 +68,26 @@ static uint32_t group_end(const struct berth_plan *p, uint32_t from)
 
 static uint64_t flip64(int64_t v)
 {
-    return ~((uint64_t)v ^ (uint64_t)1 << 63); /* highest first */
+    return ~((uint64_t)v ^ (uint64_t)1 << 63); /* the highest is first */
 }
 
-/* Groups by a key of their first wish, stable. `by`: 0 key, 1 queue, 2 whether it has waited for too long, 3 priority,
- * 4 tier, 5 id, 6 creation. */
+/* Returns the sort key of a group, taken from its first demand. `by`: 0 key, 1 queue, 2 whether it has waited for too
+ * long, 3 priority, 4 tier, 5 id, 6 creation. The sorts are stable. */
 static uint64_t sort_key(const struct berth_plan *p, const struct wish *w, unsigned by)
 {
     switch (by) {
     case 0: return w->waited ? 0 : flip64(w->key);
     case 1: return w->waited ? 0 : flip64(w->queue_priority);
     case 2: return !w->waited;
-    case 3: return flip64((int32_t)((uint32_t)w->tier ^ 0x80000000u)); /* its priority */
+    case 3: return flip64((int32_t)((uint32_t)w->tier ^ 0x80000000u)); /* the priority */
     case 5: return p->s->ranks[w->workload];
     case 6: return (uint64_t)snapshot_workload(p->s, w->workload)->created_ns ^ (uint64_t)1 << 63;
     default: return flip64(w->tier);
     }
 }
 
-/* The groups in their new order: `first` wishes by the rows. */
+/* Moves the demands into the new order of groups: first[] is the index of the first demand of a group, rows are the
+ * sorted groups. */
 static void move_wishes(struct berth_plan *p, const struct keyed *rows, const uint32_t *first, size_t groups)
 {
     __typeof__(p->wishes) to = {0};
@@ -107,7 +108,8 @@ static void move_wishes(struct berth_plan *p, const struct keyed *rows, const ui
     memcpy(&p->wishes, &to, sizeof to);
 }
 
-/* Keys are gathered in columns first, for after the first round of sorting wishes are no longer met in order. */
+/* Sorts groups by the keys `from` to `to`. The keys are gathered in columns first, because after the first sort demands
+ * are no longer read in memory order. */
 static void sort_wishes(struct berth_plan *p, unsigned from, unsigned to)
 {
     size_t len = p->wishes.len, n = 0;
@@ -138,7 +140,7 @@ static void sort_wishes(struct berth_plan *p, unsigned from, unsigned to)
     arena_rewind(&p->scratch, mark);
 }
 
-/* Has it waited for longer than anybody shall? */
+/* Returns whether the workload is a job that has waited for longer than max_wait_ns. */
 static bool has_waited(struct berth_plan *p, const struct workload *of)
 {
     int64_t bound;
@@ -163,7 +165,7 @@ static void describe_wish(struct berth_plan *p, struct wish *w)
     w->waited = has_waited(p, of);
 }
 
-/* Returns whether some are elastic. */
+/* Fills in the order fields of all demands; returns whether some are elastic. */
 static bool describe_wishes(struct berth_plan *p)
 {
     bool elastic = false;
@@ -179,7 +181,7 @@ static bool describe_wishes(struct berth_plan *p)
     return elastic;
 }
 
-/* Later parts of a workload's wish are found from the first. */
+/* Links the parts of each workload's demand, from the first one on. */
 static void chain_parts(struct berth_plan *p)
 {
     uint32_t *last = NULL;
@@ -206,10 +208,10 @@ void tiers_rank(struct berth_plan *p, size_t from)
         struct berth_err err;
         w->waited = has_waited(p, snapshot_workload(p->s, w->workload));
         if (rank_keys(p, &w->workload, 1, &w->key, &err))
-            w->key = 0; /* a formula that fails for it alone: the last of its tier */
+            w->key = 0; /* the formula fails for this demand alone: it is last in its tier */
     }
     struct berth_err err;
-    (void)visit_keys(p, from, &err); /* or else among the first of what is left */
+    (void)visit_keys(p, from, &err); /* on an error the demand is among the first of the backfill order */
 }
 
 void tiers_sort(struct berth_plan *p)
@@ -237,7 +239,7 @@ int tiers_make(struct berth_plan *p, struct berth_err *err)
         return rc;
     struct arena_mark mark = arena_mark(&p->scratch);
     size_t whole = p->wishes.len;
-    if (elastic) { /* spare pods stand where their gang does, which its first member decides */
+    if (elastic) { /* spare pods follow their gang, whose position its first member decides */
         part_list spare = {0};
         sort_wishes(p, 0, 3);
         for (uint32_t i = 0; i < whole; i++)

@@ -1,4 +1,4 @@
-/* tier_test.c - quotas, who is by right, spare pods, the order of wishes. */
+/* tier_test.c - quotas, guarantees, spare pods, the order of demands. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static void a_limit_holds_at_every_level(void **state)
     assert_string_equal(reason_of(&s, 0), "the quota user/ann has 2 of 2 cpu in use or promised; 1 needed");
     assert_string_equal(reason_of(&s, 1), "the quota group/lab has 3 of 3 cpu in use or promised; 1 needed");
     scene_audit(&s);
-    /* What ends makes room, and is no longer asked for. */
+    /* An ended pod frees quota, and is no longer counted as asked. */
     scene_report(&s, 3, BERTH_ENDED, false);
     scene_step(&s, "place 2/1 n pending");
     struct berth_quota_use use;
@@ -122,7 +122,7 @@ static void totals_count_what_is_promised(void **state)
     scene_step(&s, "place 1/2 n pending");
 }
 
-/* The guarantee of one is lent to another, and taken back in the order of tiers. */
+/* The guarantee of one user is lent to another; the tiers decide who gets it back first. */
 static void by_right_comes_before_borrowed(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
@@ -135,7 +135,7 @@ static void by_right_comes_before_borrowed(void **state)
     scene_put(&s, first);
     struct berth_workload second = job("2", 1, bob);
     second.created_ns = 2;
-    second.priority = -5; /* whatever its priority */
+    second.priority = -5; /* a low priority does not matter */
     scene_put(&s, second);
     scene_step(&s, "place 1/0 n pending; place 1/1 n pending; place 2/0 n pending; place 1/2 n pending");
     scene_plan(&s);
@@ -173,7 +173,8 @@ static void a_gang_is_by_right_as_a_whole(void **state)
     other.created_ns = 2;
     scene_put(&s, gang);
     scene_put(&s, other);
-    scene_step(&s, "place 2/0 n pending; place 2/1 n pending"); /* two cores of the gang would be by right: none is */
+    /* two cores of the gang would be guaranteed, so no pod of it is */
+    scene_step(&s, "place 2/0 n pending; place 2/1 n pending");
 }
 
 static void spare_pods_come_last(void **state)
@@ -195,7 +196,7 @@ static void spare_pods_come_last(void **state)
     assert_int_equal(berth_plan_standing(s.p, 0).entitlement, BERTH_SPARE);
 }
 
-/* Not one pod of a gang whose minimum does not fit. */
+/* No pod of a gang is placed if its minimum does not fit. */
 static void spare_pods_wait_for_the_minimum(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
@@ -209,7 +210,8 @@ static void spare_pods_wait_for_the_minimum(void **state)
     assert_int_equal(berth_plan_pending(s.p, 0).ordinals_len, 8);
 }
 
-/* The gang must be near one that comes after it: it stands in the second round, and what is spare follows. */
+/* The gang has an affinity to a pod that is placed after it: the gang is placed in the second round, and its spare pods
+ * follow. */
 static void spare_pods_follow_a_gang_that_stands_late(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
@@ -296,7 +298,8 @@ static void a_time_limit_is_kept(void **state)
     scene_step(&s, "stop 1/1 n expired #2");
 }
 
-/* Also of what a plan need not look at, for it has all it wants. */
+/* Time limits also end jobs that the plan need not look at, because they have all they want; the recheck time is the
+ * next limit. */
 static void one_runs_out_of_time_and_the_next_is_foreseen(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
@@ -332,7 +335,7 @@ static void quotas_that_cannot_be(void **state)
     assert_int_equal(berth_quota_remove(s.c, "a", &s.err), -2);     /* ENOENT: it is only named */
 }
 
-/* What moves in the tree takes its counts along. */
+/* A quota that moves in the tree takes its usage along. */
 static void a_quota_changes_its_parent(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
@@ -353,7 +356,7 @@ static void a_quota_changes_its_parent(void **state)
     scene_must(&s, berth_workload_remove(s.c, "1", &s.err));
     scene_audit(&s);
     assert_true(berth_quota_use(s.c, "user/ann", "jobs", &use));
-    assert_int_equal(use.held, 0); /* whoever is gone has no quotas, though its instances still stop */
+    assert_int_equal(use.held, 0); /* a removed workload has no quotas, though its instances still stop */
     assert_int_equal(use.asked, 0);
 }
 

@@ -1,4 +1,4 @@
-/* affinity.c - the preferences to be near or apart from other pods that a node satisfies, in proportion to all. */
+/* affinity.c - the part of the preferred affinities and anti-affinities that a node satisfies, by weight. */
 #include "core/score/scores.h"
 
 static bool wants(const struct tie_state *ts)

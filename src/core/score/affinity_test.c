@@ -1,4 +1,4 @@
-/* affinity_test.c - preferences to be near or apart from other pods. */
+/* affinity_test.c - preferred affinity and anti-affinity. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static void weights_in_proportion(void **state)
     (void)state;
     static const struct {
         const char *label, *topology;
-        int32_t near_db, from_noisy; /* weights; 0: not asked for */
+        int32_t near_db, from_noisy; /* weights; 0: no such preference */
         int32_t a1, a2, b1, x1;
     } rows[] = {
         {"near",           "node", 5,  0,  SCORE_ONE,         0,                 0, 0            },

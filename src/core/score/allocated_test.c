@@ -1,4 +1,4 @@
-/* allocated_test.c - least and most allocated: the node with the larger share left, and that with the smaller. */
+/* allocated_test.c - least and most allocated: the node with the larger or the smaller free share. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static void shares_decide(void **state)
     /* n1 is large, n2 is as large but half of its cpu is held, n3 is small, n4 has no memory. */
     static const struct {
         const char *label;
-        int64_t cpu, memory; /* that each pod asks for */
+        int64_t cpu, memory; /* requested by each pod */
         const char *want[2]; /* [score] */
     } rows[] = {
         {"both",        1000, 1000, {"n1 n2 n3", "n3 n2 n1"}      },

@@ -1,6 +1,7 @@
 /* balanced.c - prefers nodes whose resources would be used evenly.
  *
- * One less the mean deviation of what is left of each resource from their mean. Bound: the trivial one.
+ * The score is one less the mean deviation of the free share of each resource from the mean share. Bound: the trivial
+ * one.
  */
 #include <assert.h>
 

@@ -1,4 +1,4 @@
-/* balanced_test.c - resources that would be used evenly. */
+/* balanced_test.c - even use of resources. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* best_fit.c - prefers the node that would have the least left.
  *
- * One less the mean of (free - need) / largest, over the profile's resources, where `largest` is the largest capacity of any
- * node.
+ * The score is one less the mean of (free - need) / largest, over the profile's resources, where `largest` is the
+ * largest capacity of any node.
  */
 #include "core/score/scores.h"
 

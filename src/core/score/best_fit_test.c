@@ -83,7 +83,8 @@ static void the_tightest_node_is_taken(void **state)
     assert_string_equal(kit_order(&k, "web"), "n2 n2 n1 n1 n1 n1");
 }
 
-/* 1 - 127/128 of the largest is better than 0, but not by a whole percent: then the lower rank decides. */
+/* 1 - 127/128 of the largest is better than 0, but by less than a percent: with steps of a percent, the lower rank
+ * decides. */
 static void steps_make_nodes_equal(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* dims.c - amounts that several scores look at. */
+/* dims.c - amounts that several scores use. */
 #include "base/plant.h"
 #include "core/score/scores.h"
 
@@ -28,7 +28,7 @@ struct dim dim_at(const struct turn *t, uint32_t i, uint32_t p)
     return d;
 }
 
-/* Down to a whole step, and up again to the range of scores. */
+/* Scales a number of whole steps to the range of scores. */
 static int32_t stepped(uint32_t steps, int64_t whole)
 {
     return (int32_t)(whole * SCORE_ONE / steps);

@@ -1,6 +1,6 @@
 /* dot_product.c - prefers the node whose free resources are least aligned with the request.
  *
- * One less the mean of (free / largest) * (need / largest), over the profile's resources.
+ * The score is one less the mean of (free / largest) * (need / largest), over the profile's resources.
  */
 #include "core/score/scores.h"
 

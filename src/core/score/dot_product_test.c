@@ -79,7 +79,7 @@ static void the_least_aligned_node_is_taken(void **state)
     nodes(&k);
     kit_workload(&k, "web", 3, &shape);
     kit_plan(&k, "dot_product");
-    assert_string_equal(kit_order(&k, "web"), "n2 n3 n1"); /* n3 and n1 are equal: fewer devices stand first */
+    assert_string_equal(kit_order(&k, "web"), "n2 n3 n1"); /* n3 and n1 are equal: fewer devices come first */
 }
 
 static void a_resource_that_nobody_has_counts_for_nothing(void **state)

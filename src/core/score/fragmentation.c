@@ -1,6 +1,7 @@
-/* fragmentation.c - prefers the node on which the fewest idle GPUs become useless for typical pods (fragmentation gradient).
+/* fragmentation.c - prefers the node on which the fewest idle GPUs become useless for typical pods (fragmentation
+ * gradient).
  *
- * The sigmoid of what the placement takes off the node's fragmentation; see core/gpu/fragmentation.h.
+ * The score is the sigmoid of the reduction of the node's fragmentation by the placement; see core/gpu/fragmentation.h.
  */
 #include "core/gpu/fragmentation.h"
 #include "core/score/scores.h"

@@ -1,4 +1,4 @@
-/* fragmentation_test.c - the sigmoid of what a placement takes off a node's fragmentation. */
+/* fragmentation_test.c - the sigmoid of the reduction of a node's fragmentation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 static const struct berth_gpu gpu;
 
-/* Half of the usual pods want half a GPU, the others a whole one. Of the GPU of n2 half is held; n3 has none. */
+/* Half of the typical pods request half a GPU, the others a whole one. Half of the GPU of n2 is held; n3 has none. */
 static void cluster(struct kit *k)
 {
     struct berth_shape half = {.gpu.count = 1, .gpu.milli = 500}, whole = {.gpu.count = 1};
@@ -32,9 +32,10 @@ static void the_published_formula(void **state)
     cluster(&k);
     kit_node(&k, (struct berth_node){.id = "n4", .gpus = &gpu, .gpus_len = 1});
     kit_plan(&k, "fragmentation");
-    /* One fills up n2, where F falls from 500/2 to 0: 0.25 GPU gained. The other breaks up n1: 0.25 lost. */
+    /* One pod fills n2, where F falls from 500/2 to 0: a gain of 0.25 GPU. The other one breaks up n1: a loss of
+     * 0.25. */
     assert_string_equal(kit_order(&k, "web"), "n2 n1");
-    /* The next would fill up n1 or break up n4. */
+    /* The next pod would fill n1 or break up n4. */
     assert_int_equal(kit_score(&k, "web", "n1"), 2210567); /* 1 / (1 + exp(-0.25)) */
     assert_int_equal(kit_score(&k, "web", "n4"), 1721592); /* 1 / (1 + exp(0.25)) */
     assert_int_equal(kit_score(&k, "web", "n3"), SCORE_ONE / 2);

@@ -1,16 +1,18 @@
-/* gpu_clustering.c - prefers nodes that hold pods with the same kind of GPU request: a share, or the same number of GPUs.
+/* gpu_clustering.c - prefers nodes that hold pods with the same kind of GPU request: a share, or the same number of
+ * GPUs.
  *
- * Nodes are of four groups, a quarter of the score each: those that hold nothing but that kind; those that hold it among
- * others; those that hold none; those that hold others. Within a group the one with the least left is better: of its quarter
- * a node gets the part of the largest node's GPUs that it has not free. After "Beware of Fragmentation" (ATC'23).
+ * Nodes form four groups, a quarter of the score each: nodes with pods of that kind only; nodes with that kind and
+ * others; nodes without GPU pods; nodes with other kinds. Within a group the node with the fewest free GPUs is better:
+ * the node gets the part of its quarter that the GPUs of the largest node, less its free GPUs, are of the GPUs of the
+ * largest node. After "Beware of Fragmentation" (ATC'23).
  */
 #include "base/bits.h"
 #include "core/score/scores.h"
 
-/* Pods by node, of one kind of request. */
+/* Pods by node and kind of request. */
 struct gpu_cluster {
-    uint16_t *pods[GPU_REQUESTS]; /* [kind][position]; NULL: nobody has such a request */
-    uint8_t *kinds;               /* [position]: of how many kinds there are pods */
+    uint16_t *pods[GPU_REQUESTS]; /* [kind][position]; NULL: no pod has such a request */
+    uint8_t *kinds;               /* [position]: number of kinds with pods there */
 };
 
 uint32_t gpu_request_kind(const struct gpu_need *need)

@@ -14,8 +14,8 @@ static const struct berth_gpu gpus[8];
 static void the_same_request_comes_first(void **state)
 {
     (void)state;
-    /* Four GPUs each: n1 is empty, n2 holds a whole one, n3 half of one, n4 a pair, n5 a whole one and a pair. The largest
-     * node, n6, has eight. */
+    /* Four GPUs each: n1 is empty; n2 holds a pod with one GPU, n3 one with half a GPU, n4 one with two, n5 one with
+     * one and one with two. The largest node, n6, has eight GPUs. */
     static const struct {
         const char *label;
         uint32_t count, milli;
@@ -30,7 +30,7 @@ static void the_same_request_comes_first(void **state)
     };
     static const char *const names[] = {"n1", "n2", "n3", "n4", "n5"};
     static const int32_t held[] = {4000, 5000, 4500, 6000,
-                                   7000}; /* of the 8000 of the largest what the node has not free */
+                                   7000}; /* GPUs of the largest node (8000) less the free GPUs of the node */
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();
         for (size_t n = 0; n < ROWS(names); n++)

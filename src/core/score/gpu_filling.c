@@ -1,8 +1,10 @@
-/* gpu_filling.c - the fullest GPU that is already shared, then free GPUs on a node in use, then the smallest empty node.
+/* gpu_filling.c - prefers the fullest GPU that is already shared, then free GPUs on a node in use, then the smallest
+ * empty node.
  *
- * In hundredths: 100 less one for each tenth of the shared GPU that is free; 50 less the GPUs taken, at least 33; 33 less the
- * GPUs of the node, at least 0. After the GPU packing of "Beware of Fragmentation" (ATC'23); gpu_packing is as strict between
- * the three and knows no more. Bound: from the maxima of the GPU columns.
+ * The score in hundredths is, for a shared GPU, 100 less one for each free tenth of it; for a node in use, 50 less the
+ * number of requested GPUs, at least 33; for an empty node, 33 less its number of GPUs, at least 0. After the GPU
+ * packing of "Beware of Fragmentation" (ATC'23). gpu_packing orders the three cases in the same way, but makes no
+ * difference within a case. Bound: from the maxima of the GPU columns.
  */
 #include "core/gpu/gpu.h"
 #include "core/score/scores.h"
@@ -14,7 +16,7 @@ static bool applies(const struct turn *t)
     return t->k->gpu.count > 0;
 }
 
-/* Of a GPU in part use what is free there; 0: none would be taken. */
+/* Returns the free thousandths of the partly used GPU that a share would get; 0: it would get a free GPU. */
 static int32_t shared_milli(const struct turn *t, uint32_t p)
 {
     const struct layout *l = t->c->l;

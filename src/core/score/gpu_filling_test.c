@@ -1,4 +1,6 @@
-/* gpu_filling_test.c - the fullest GPU in part use, then a node in part use, then the smallest empty one, in hundredths. */
+/* gpu_filling_test.c - the fullest GPU in part use, then a node in part use, then the smallest empty one, in
+ * hundredths.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +13,8 @@
 
 static const struct berth_gpu gpus[8];
 
-/* n1 has two GPUs and is empty, as is n5 with eight; on n2 one is held; on n3 half of one and 0.7 of the other; on n4 0.2. */
+/* n1 has two GPUs and is empty, as is n5 with eight. On n2 one GPU is held; on n3 half of one and 0.7 of the other; on
+ * n4 0.2 of one. */
 static void nodes(struct kit *k)
 {
     kit_node(k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 2});
@@ -32,7 +35,7 @@ static void nodes(struct kit *k)
 static void the_fullest_comes_first(void **state)
 {
     (void)state;
-    /* -1: it does not fit. */
+    /* -1: the pod does not fit. */
     static const struct {
         const char *label;
         uint32_t count, milli;

@@ -1,4 +1,4 @@
-/* gpu_packing.c - a GPU that is already shared, then a free GPU on a node in use, then an empty node.
+/* gpu_packing.c - prefers a GPU that is already shared, then a free GPU on a node in use, then an empty node.
  *
  * Bound: from the maxima of the GPU columns.
  */

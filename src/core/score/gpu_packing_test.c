@@ -11,7 +11,7 @@
 
 static const struct berth_gpu gpus[2];
 
-/* Two GPUs each: n1 is empty, on n2 one is held, on n3 half of one is, n4 has none. */
+/* Two GPUs each: n1 is empty, on n2 one GPU is held, on n3 half of one; n4 has no GPU. */
 static void nodes(struct kit *k)
 {
     kit_node(k, (struct berth_node){.id = "n1", .gpus = gpus, .gpus_len = 2});

@@ -1,6 +1,7 @@
-/* gpu_spare.c - keeps nodes with GPUs for the pods that want them.
+/* gpu_spare.c - keeps nodes with GPUs for the pods that request GPUs.
  *
- * A constant of the node. Pods with GPUs only ever go to nodes that have them, so it may be in the key of all.
+ * The score is a constant of the node. Pods with GPUs only ever use nodes with GPUs, so the score may be in the key of
+ * all nodes.
  */
 #include "core/score/scores.h"
 

@@ -1,4 +1,4 @@
-/* gpu_spare_test.c - nodes with GPUs are kept for pods that want them. */
+/* gpu_spare_test.c - nodes with GPUs are kept for pods that request GPUs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void gpus_are_kept_for_those_that_want_them(void **state)
         const struct berth_gpu gpu = {0};
         struct berth_shape shape = {.max_per_node = 1, LIST(requests, struct berth_amount, {"cpu", rows[i].cpu})};
         shape.gpu.count = rows[i].gpus;
-        /* By rank alone n1 would be the first. */
+        /* By rank alone n1 would be first. */
         kit_node(&k, (struct berth_node){.id = "n1", .gpus = &gpu, .gpus_len = 1});
         kit_node(&k, (struct berth_node){.id = "n2", .rank = 1, LIST(allocatable, struct berth_amount, {"cpu", 4000})});
         kit_node(&k, (struct berth_node){.id = "n3", .rank = 2, LIST(allocatable, struct berth_amount, {"cpu", 6000})});

@@ -1,8 +1,10 @@
-/* gpu_worth.c - prefers the node where a pod costs the least of what the idle GPUs are worth to pods like those that came.
+/* gpu_worth.c - prefers the node with the lowest GPU cost: the pod takes the least from what typical pods could use of
+ * the idle GPUs.
  *
- * 1 / (1 + cost) of core/gpu/gpu_cost.h: nothing lost is one, and so is a node without GPUs. Where somebody asks for GPUs it takes the
- * place of least and most allocated on the nodes that have them: spread over these, pods leave no room for large ones.
- * Bound: of segments, from the least of gpu_cost.h; coarser entries cost more to keep than to open.
+ * The score is 1 / (1 + cost), with the cost of core/gpu/gpu_cost.h; it is one for no cost, and for a node without
+ * GPUs. If some workload requests GPUs, this score replaces least and most allocated on nodes with GPUs, because pods
+ * that are spread over these nodes leave no room for large ones. Bound: for segments, from gpu_cost.h; for coarser
+ * entries a bound would cost more than opening them.
  */
 #include "core/gpu/gpu_cost.h"
 #include "core/score/scores.h"

@@ -1,4 +1,4 @@
-/* gpu_worth_test.c - the node where a pod costs the others the least. */
+/* gpu_worth_test.c - the node with the lowest GPU cost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 static const struct berth_gpu gpu;
 
-/* Usual pods want 810 of a GPU: what is beside them is worth nothing. Of the GPU of n2 900 are free, n3 has none. */
+/* Typical pods request 810 of a GPU; the rest has no value. 900 of the GPU of n2 are free, n3 has no GPU. */
 static void cluster(struct kit *k)
 {
     kit_node(k, (struct berth_node){.id = "n1", .gpus = &gpu, .gpus_len = 1});
@@ -36,7 +36,8 @@ static void nothing_lost_is_one(void **state)
     cluster(&k);
     kit_workload(&k, "web", 2, &(struct berth_shape){.gpu.count = 1, .gpu.milli = 110});
     kit_plan(&k, "gpu_worth");
-    /* The first leaves 810 on n1, not on n2. The second costs 810 on either: n1 is fuller, and of no other use then. */
+    /* The first pod leaves 810 on n1, but not on n2. The second pod costs 810 on either node: n1 is fuller, and is then
+     * of no other use. */
     assert_string_equal(kit_order(&k, "web"), "n1 n1");
     assert_near(kit_score(&k, "web", "n1"), 1 / (1 + 1e-4 * (0.78 + 0.78)));
     assert_near(kit_score(&k, "web", "n2"), 1 / (2 + 1e-4 * (0.9 + 0.9)));
@@ -53,8 +54,8 @@ static void pods_without_gpus_stay_away_from_idle_ones(void **state)
     assert_int_equal(kit_score(&k, "plain", "n3"), SCORE_ONE);
 }
 
-/* In the default profile a pod without GPUs keeps to nodes without, and else takes cpu where it costs no GPU; spread evenly
- * they are only where that is nobody's loss. */
+/* In the default profile, a pod without GPUs uses nodes without GPUs first, and then cpu where that costs no GPU. Such
+ * pods are spread evenly only where that costs nothing. */
 static void the_default_profile_goes_by_worth_where_gpus_are(void **state)
 {
     (void)state;

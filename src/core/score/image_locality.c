@@ -1,7 +1,9 @@
-/* image_locality.c - prefers nodes that already have the images, by their size; a gibibyte per image is worth all. */
+/* image_locality.c - prefers nodes that already have the images, by size; a gibibyte of each image gives the full
+ * score.
+ */
 #include "core/score/scores.h"
 
-/* What the node has of an image, which it may list more than once. */
+/* Returns the bytes of an image on the node, which may list the image more than once. */
 static int64_t bytes_of(const struct node_body *body, sym image, int64_t each)
 {
     uint32_t low = 0, high = body->images_len;

@@ -1,4 +1,4 @@
-/* image_locality_test.c - images that are there already, by their size. */
+/* image_locality_test.c - images that a node already has, by size. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static void sizes_decide(void **state)
     (void)state;
     static const struct {
         const char *label;
-        int64_t nginx, redis; /* sizes on the node; 0: not there */
+        int64_t nginx, redis; /* sizes on the node; 0: not present */
         const char *asked[2];
         size_t asked_len;
         int32_t want;

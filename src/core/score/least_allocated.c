@@ -1,7 +1,7 @@
-/* least_allocated.c - prefers the node with the larger share left.
+/* least_allocated.c - prefers the node with the larger free share.
  *
- * Node part: the share of each resource that is free. Shape part: the share the pod takes. Bound: exact within a hardware
- * kind, which is how the layout sorts. All of it is in the key; see cycle.c.
+ * Node part: the free share of each resource. Shape part: the share that the pod takes. Bound: exact within a hardware
+ * kind, by which the layout is sorted. All of it is in the key; see core/plan/cycle.c.
  */
 #include "core/score/scores.h"
 

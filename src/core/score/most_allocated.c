@@ -1,6 +1,6 @@
-/* most_allocated.c - prefers the node with the smaller share left.
+/* most_allocated.c - prefers the node with the smaller free share.
  *
- * The mirror image of least_allocated.c, and as cheap.
+ * The opposite of least_allocated.c, at the same cost.
  */
 #include "core/score/scores.h"
 

@@ -1,4 +1,4 @@
-/* network_zone.c - prefers the zone where its data or its clients are. */
+/* network_zone.c - prefers the zone where the pod's data or its clients are. */
 #include "core/score/scores.h"
 
 static void fill(const struct cycle *c, const struct taste *taste, int32_t weight, int32_t *column)

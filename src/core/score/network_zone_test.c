@@ -1,4 +1,4 @@
-/* network_zone_test.c - the zone where the data or the clients are. */
+/* network_zone_test.c - the zone of the data or the clients. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static void the_zone_asked_for_comes_first(void **state)
         {"the first zone",   "a",  SCORE_ONE, 0,         0, "n1 n2 n3"},
         {"an unknown zone",  "c",  0,         0,         0, "n1 n2 n3"},
         {"part of its name", "bb", 0,         0,         0, "n1 n2 n3"},
-        {"none asked for",   NULL, 0,         0,         0, "n1 n2 n3"}, /* no zone is no match, either */
+        {"none asked for",   NULL, 0,         0,         0, "n1 n2 n3"}, /* a missing zone does not match, either */
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(kit) struct kit k = kit_new();

@@ -1,5 +1,5 @@
-/* preferences.c - the weights of the preferred terms that hold, in proportion to all; a soft taint that is not tolerated counts fully
- * against.
+/* preferences.c - the part of the preferred terms that a node satisfies, by weight; a soft taint that is not tolerated
+ * gives the lowest score.
  */
 #include "core/score/scores.h"
 

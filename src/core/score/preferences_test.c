@@ -1,4 +1,4 @@
-/* preferences_test.c - preferred labels, and taints that are only a preference. */
+/* preferences_test.c - preferred labels, and soft taints. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static void weights_in_proportion(void **state)
     (void)state;
     static const struct {
         const char *label;
-        int32_t of_ssd, of_red; /* weights; 0: not asked for */
+        int32_t of_ssd, of_red; /* weights; 0: no such preference */
         bool has_ssd, has_red, tainted, tolerated;
         int32_t want;
     } rows[] = {

@@ -1,4 +1,4 @@
-/* random.c - a throw of dice, from the snapshot's seed, the workload's id and the node's id. */
+/* random.c - a pseudo-random score from the snapshot's seed, the workload's id and the node's id. */
 #include <string.h>
 
 #include "base/hash.h"

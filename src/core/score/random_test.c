@@ -1,4 +1,4 @@
-/* random_test.c - throws that depend on the seed, the workload and the node alone. */
+/* random_test.c - random scores depend only on the seed, the workload and the node. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void a_throw_depends_on_seed_workload_and_node(void **state)
     kit_plan(&many, "random");
     int32_t throw = kit_score(&few, "web", "n1");
     assert_int_equal(throw, kit_score(&few, "web", "n1"));
-    assert_int_equal(throw, kit_score(&many, "web", "n1")); /* whoever else is there */
+    assert_int_equal(throw, kit_score(&many, "web", "n1")); /* other workloads and nodes do not matter */
     assert_int_not_equal(throw, kit_score(&few, "web", "n2"));
     assert_int_not_equal(throw, kit_score(&many, "db", "n1"));
     few.seed = 43;

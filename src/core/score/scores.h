@@ -1,4 +1,4 @@
-/* scores.h - what the scores of this folder share. */
+/* scores.h - declarations of all scores, and functions that they share. */
 #pragma once
 
 #include "core/filter/filters.h"
@@ -34,19 +34,19 @@ extern const struct score score_random;
 /* One resource of the profile on one node. */
 struct dim {
     int64_t free, need, capacity;
-    int64_t largest; /* capacity of any node */
+    int64_t largest; /* capacity: maximum over all nodes */
 };
 struct dim dim_at(const struct turn *t, uint32_t i, uint32_t position);
-/* All GPUs of a node, in thousandths; `largest` is known where profile.needs_largest says so. */
+/* All GPUs of a node, in thousandths; `largest` is set only with profile.needs_largest. */
 struct dim dim_gpu(const struct turn *t, uint32_t position);
 
-/* A value from 0 to 1 as a score, cut down to the profile's steps; what is outside is cut. */
+/* Returns a value from 0 to 1 as a score, rounded down to the profile's steps; values outside are clamped. */
 int32_t score_from(const struct turn *t, double value);
-/* The same of a quotient, exactly; both below 2^31. */
+/* As score_from, for a quotient, without rounding errors; both numbers are below 2^31. */
 int32_t score_ratio(const struct turn *t, int64_t part, int64_t whole);
 
-/* Kinds of requests that gpu_clustering tells apart: 0 a share, else the number of GPUs. */
+/* The kinds of GPU requests that gpu_clustering distinguishes: 0 a share, else the number of GPUs. */
 enum { GPU_REQUESTS = BERTH_NODE_GPUS_MAX + 1 };
 uint32_t gpu_request_kind(const struct gpu_need *need);
-/* Keeps its counts, if there are any; called for each placement (sign 1) and each undone one (-1). */
+/* Updates the counts of gpu_clustering, if they exist; called for each placement (sign 1) and each undone one (-1). */
 void gpu_cluster_count(struct cycle *c, const struct gpu_need *need, uint32_t position, int sign);

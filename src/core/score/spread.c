@@ -1,6 +1,6 @@
-/* spread.c - spreads pods evenly where that is only a preference: the fewer a domain has, the better.
+/* spread.c - prefers domains with fewer pods, for spreads that are only a preference.
  *
- * Falls as the turn places, which search.c allows for.
+ * The score of a node decreases during a placement attempt; search.c takes that into account.
  */
 #include "core/score/scores.h"
 

@@ -1,4 +1,4 @@
-/* spread_test.c - an even spread where it is only a preference. */
+/* spread_test.c - spread as a preference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void the_fewer_the_better(void **state)
     CLEANUP(kit) struct kit k = kit_new();
     static const struct {
         const char *node;
-        int32_t by_zone, by_both; /* with the mean of zone and node */
+        int32_t by_zone, by_both; /* the second is the mean of zone and node */
     } rows[] = {
         {"a1", SCORE_ONE / 3, SCORE_ONE / 3                  },
         {"a2", SCORE_ONE / 3, (SCORE_ONE / 3 + SCORE_ONE) / 2},

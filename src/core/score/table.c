@@ -1,4 +1,4 @@
-/* table.c - every score; a new one is one row here. */
+/* table.c - all scores; a new score is one row here. */
 #include "core/score/scores.h"
 
 const struct score *const score_rows[] = {
