@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/str.h"
 
@@ -52,6 +53,27 @@ bool host_is_loopback(const char *host)
     if (inet_pton(AF_INET, host, &four) == 1)
         return ntohl(four.s_addr) >> 24 == 127;
     return inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+bool url_is_loopback(const char *url)
+{
+    const char *host = strstr(url, "://");
+    char name[LISTEN_HOST_MAX];
+
+    if (!host)
+        return false;
+    host += 3;
+    size_t len = strcspn(host, "/?#");
+    if (memchr(host, '@', len))
+        return false;
+    bool bracket = *host == '[';
+    const char *end = bracket ? memchr(host, ']', len) : host + strcspn(host, ":/?#");
+    host += bracket;
+    if (!end || (size_t)(end - host) >= sizeof name || (bracket && !strchr(":/?#", end[1])))
+        return false;
+    memcpy(name, host, (size_t)(end - host));
+    name[end - host] = '\0';
+    return host_is_loopback(name) || (!bracket && strcasecmp(name, "localhost") == 0);
 }
 
 bool host_is_any(const char *host)

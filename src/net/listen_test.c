@@ -58,11 +58,39 @@ static void loopback(void **state)
         assert_false(host_is_loopback(elsewhere[i]));
 }
 
+static void loopback_urls(void **state)
+{
+    (void)state;
+    static const char *const here[] = {"http://127.0.0.1",    "http://127.8.9.1:80/v1", "http://localhost",
+                                       "http://LocalHost:80", "http://[::1]",           "http://[::1]:8080/x",
+                                       "http://127.0.0.1?x@y"};
+    static const char *const elsewhere[] = {"http://127.example.com",
+                                            "http://localhost.example.com",
+                                            "http://localhostile",
+                                            "http://[::1].example.com",
+                                            "http://[::1",
+                                            "http://127.0.0.1@example.com",
+                                            "http://localhost:x@example.com/",
+                                            "http://127.1",
+                                            "http://",
+                                            "127.0.0.1",
+                                            "http://10.0.0.1",
+                                            "http://[localhost]"};
+
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++)
+        if (!url_is_loopback(here[i]))
+            fail_msg("'%s' is on this machine", here[i]);
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        if (url_is_loopback(elsewhere[i]))
+            fail_msg("'%s' is not on this machine", elsewhere[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses),
         cmocka_unit_test(loopback),
+        cmocka_unit_test(loopback_urls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include "cli/lib/output.h"
 #include "cli/lib/suggest.h"
 #include "cli/lib/table.h"
+#include "net/listen.h"
 #include "wire/text/document.h"
 
 struct book {
@@ -250,14 +251,7 @@ static char *absolute(const char *path)
 /* Returns whether a token would be sent unencrypted to another machine. */
 static bool in_the_clear(const char *server)
 {
-    static const char *const local[] = {"127.", "localhost", "[::1]"};
-
-    if (strncmp(server, "http://", 7) != 0)
-        return false;
-    for (size_t i = 0; i < sizeof local / sizeof local[0]; i++)
-        if (strncmp(server + 7, local[i], strlen(local[i])) == 0)
-            return false;
-    return true;
+    return strncmp(server, "http://", 7) == 0 && !url_is_loopback(server);
 }
 
 static int add_token(const struct cli *cli, const struct connect_values *from, const struct add_values *v,

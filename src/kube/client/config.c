@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "kube/client/exec.h"
+#include "net/listen.h"
 #include "wire/text/document.h"
 
 #define ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -86,11 +87,6 @@ void kube_config_done(struct kube_config *c)
 
 /* ---- validation ------------------------------------------------------------------------------------------------- */
 
-static bool loopback(const char *host)
-{
-    return strncmp(host, "127.", 4) == 0 || strncmp(host, "localhost", 9) == 0 || strncmp(host, "[::1]", 5) == 0;
-}
-
 static int check(struct kube_config *c, struct berth_err *err)
 {
     if (!c->server)
@@ -101,7 +97,7 @@ static int check(struct kube_config *c, struct berth_err *err)
     bool plain = strncmp(c->server, "http://", 7) == 0;
     if (!plain && strncmp(c->server, "https://", 8) != 0)
         return err_set(err, EINVAL, "%s: the server \"%s\" must begin with https://", c->origin, c->server);
-    if (plain && !loopback(c->server + 7))
+    if (plain && !url_is_loopback(c->server))
         return err_set(err, EINVAL, "%s: the server \"%s\" would be asked without TLS; write https://", c->origin,
                        c->server);
     if (!c->cert_pem != !c->key_pem)
