@@ -186,7 +186,8 @@ static bool comes_back(const struct berth_plan *p, uint32_t slot)
     return true;
 }
 
-/* Returns the instances that count as the workload's pods, by ordinal. */
+/* Returns the instances that count as the workload's pods, by ordinal, then by id. Two instances of one ordinal may
+ * differ in shape, and the order of the chain depends on the order in which the cluster was told of them. */
 static struct keyed *placed_make(struct berth_plan *p, uint32_t workload, uint32_t *ret_len)
 {
     const struct berth_snapshot *s = p->s;
@@ -202,8 +203,11 @@ static struct keyed *placed_make(struct berth_plan *p, uint32_t workload, uint32
     for (uint32_t at = w->first; at != NONE; at = snapshot_instance(s, at)->next_of_workload) {
         const struct instance *i = snapshot_instance(s, at);
         if (is_counted(p, at) || comes_back(p, at))
-            rows[len++] = (struct keyed){i->ordinal, at};
+            rows[len++] = (struct keyed){i->id, at};
     }
+    sort_keyed(rows, rows + len, len);
+    for (uint32_t n = 0; n < len; n++)
+        rows[n].key = snapshot_instance(s, rows[n].value)->ordinal;
     sort_keyed(rows, rows + len, len);
     *ret_len = len;
     return rows;

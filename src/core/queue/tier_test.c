@@ -160,6 +160,41 @@ static void shares_follow_weights(void **state)
                    "place 2/2 n pending");
 }
 
+/* The pod of the service runs in its new shape, while its instance of the older shape is on a lost node. Both instances
+ * count against the guarantee, the one with the lower id first, in whichever order the cluster was told of them. */
+static void instances_of_one_ordinal_count_in_order_of_their_ids(void **state)
+{
+    (void)state;
+    for (int newest_first = 0; newest_first < 2; newest_first++) {
+        CLEANUP(scene) struct scene s = scene_new();
+        scene_node(&s, "n", 3000, 100);
+        scene_state(&s, "lost", 3000, 100, BERTH_NODE_LOST);
+        put_quota(&s, (struct berth_quota){.id = "user/ann", CORES(guarantees, 2000)});
+        struct berth_workload web = {.id = "web",
+                                     .replicas = 1,
+                                     .on_lost = BERTH_LOST_REPLACE,
+                                     .quotas = ann,
+                                     .quotas_len = 1,
+                                     .shape = {NEEDS(1000, 1)}};
+        scene_put(&s, web);
+        const struct berth_shape older = {NEEDS(3000, 1)};
+        const struct berth_instance twins[] = {
+            {.id = 1, .workload = "web", .node = "lost", .state = BERTH_RUNNING, .shape = &older},
+            {.id = 2, .workload = "web", .node = "n",    .state = BERTH_RUNNING, .ready = true  },
+        };
+        scene_instance(&s, twins[newest_first]);
+        scene_instance(&s, twins[!newest_first]);
+        struct berth_workload first = job("1", 2, ann), second = job("2", 1, bob);
+        first.created_ns = 1;
+        second.created_ns = 2;
+        scene_put(&s, first);
+        scene_put(&s, second);
+        /* Instance 1 needs more than is guaranteed: both instances are borrowed, and the whole guarantee is left to the
+         * first job. */
+        scene_step(&s, "place 1/0 n pending; place 1/1 n pending");
+    }
+}
+
 static void a_gang_is_by_right_as_a_whole(void **state)
 {
     CLEANUP(scene) struct scene s = scene_new();
@@ -369,6 +404,7 @@ int main(void)
         cmocka_unit_test(totals_count_what_is_promised),
         cmocka_unit_test(by_right_comes_before_borrowed),
         cmocka_unit_test(shares_follow_weights),
+        cmocka_unit_test(instances_of_one_ordinal_count_in_order_of_their_ids),
         cmocka_unit_test(a_gang_is_by_right_as_a_whole),
         cmocka_unit_test(spare_pods_come_last),
         cmocka_unit_test(spare_pods_wait_for_the_minimum),
