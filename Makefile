@@ -1,25 +1,25 @@
-# A thin front to meson: `make run` shows Berth at work, `make test` tests it, `make help` lists the rest.
+# A thin front end to meson: `make run` demonstrates Berth, `make test` tests it, `make help` lists the other targets.
 
 BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
-# Warnings are errors where the compilers are known: in CI.
+# Continuous integration turns warnings into errors, as its compilers are known.
 WERROR ?= false
 FUZZ_SECONDS ?= 60
-# A part of a test's name: `make test T=base` builds and runs only those.
+# A part of a test's name: `make test T=base` builds and runs only those tests.
 T ?=
-# make soak: how many clusters, and for how many virtual hours each.
+# make soak: the number of clusters, and the virtual hours of each.
 SEEDS ?= 2000
 HOURS ?= 6
-# make soak-tests: how often, how many at a time, how many processes that only compute beside them.
+# make soak-tests: runs of each test, tests at a time, and processes that only compute beside them.
 N ?= 50
 JOBS ?=
 HOGS ?=
-# make install: options of meson beside these, for tools/check-install.
+# make install: additional options of meson, for tools/check-install.
 INSTALL_OPTIONS ?=
 # make run: --once ends after the example.
 ONCE ?=
-# make bench-traces: --all plays what takes long, too; sections by name.
+# make bench-traces: --all includes long simulations; sections by name.
 ALL ?=
 S ?=
 # make bench-kube: options of tests/kube/bench.py.
@@ -27,15 +27,17 @@ K ?=
 
 GCC = $(BUILD)/gcc
 GCC_OPTIONS = -Dwerror=$(WERROR)
-# Configured for clang-tidy, which judges clang's warnings of every file; never compiled.
+# Configured for clang-tidy, which checks clang's warnings about every file; never compiled.
 CLANG = $(BUILD)/clang
 CLANG_OPTIONS = -Dwerror=true --native-file=tools/clang.ini
-# By another compiler, with the bugs of base/plant.h in it: for the tests of what only computes, for replays, for plants_check.sh.
+# The build of another compiler, with the bugs of base/plant.h: for tests that only compute, for replays, for
+# plants_check.sh.
 OTHER = $(BUILD)/other
 OTHER_OPTIONS = $(CLANG_OPTIONS) -Doptimization=2 -Dplant=true
 OTHER_TESTS = base/ core/ wire/ formula/ journal/
 SANITIZE = $(BUILD)/sanitize
-# gcc warns about code that only its own instrumentation makes suspicious. Compiling takes more than running: -O1 is the cheapest sum.
+# No warnings: gcc's instrumentation causes false ones. -O1: compiling takes longer than running, and their sum is
+# lowest.
 SANITIZE_OPTIONS = -Dwarning_level=0 -Doptimization=1 -Db_sanitize=address,undefined
 SANITIZE_ENV = ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 FUZZ = $(BUILD)/fuzz
@@ -43,9 +45,9 @@ FUZZ_OPTIONS = -Dwerror=$(WERROR) -Dfuzz=true -Doptimization=1 -Db_sanitize=addr
 
 .DEFAULT_GOAL := help
 
-##: for everyone
+##: for users
 
-run: ## build Berth, run a cluster of this machine until Ctrl-C (ONCE=--once: only show it)
+run: ## build Berth and run a cluster on this machine until Ctrl-C (ONCE=--once: only the example)
 	@tools/setup run
 	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth src/berthd/berthd src/agent/berth-agent src/shim/berth-shim
 	@tools/run $(ONCE) $(abspath $(GCC))
@@ -64,12 +66,12 @@ bench: ## measure planning and the daemon on this machine
 	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth src/berthd/berthd src/agent/berth-agent src/shim/berth-shim
 	@BERTH_BUILD=$(abspath $(GCC)) bench/run
 
-bench-traces: ## play public traces, compare with what was published (BERTH_TRACES, ALL=--all, S=section)
+bench-traces: ## simulate public traces, compare with published results (BERTH_TRACES, ALL=--all, S=section)
 	@tools/setup run test
 	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth
 	@tools/bench-traces $(GCC)/src/cli/berth $(ALL) $(S)
 
-bench-kube: ## kube-scheduler, berth-kube and what the API server takes at most, on a real one (K="--nodes 100")
+bench-kube: ## compare kube-scheduler, berth-kube and the limit of a real API server (K="--nodes 100")
 	@tools/setup run test
 	@tools/build $(GCC) "$(GCC_OPTIONS)" all bench/kube_load_bench
 	@tools/kube >/dev/null
@@ -81,10 +83,10 @@ install: ## install program, library, header (DESTDIR, PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)/install --no-rebuild --quiet
 	@[ -n "$(DESTDIR)" ] || ldconfig
 
-clean: ## remove all that was built
+clean: ## remove everything that was built
 	rm -rf $(BUILD)
 
-##: for those who change it
+##: for developers
 
 build: ## build everything with gcc
 	@tools/setup run
@@ -102,10 +104,10 @@ format: ## format all C files in place
 	@tools/setup check
 	@tools/files '*.c' '*.h' | xargs clang-format -i
 
-check: ## what takes long: clang, sanitizers, fuzzers, long tests, installation
+check: ## long checks: clang, sanitizers, fuzzers, long tests, installation
 	@tools/tally check-clang sanitize fuzz-briefly check-long check-install
 
-check-clang: ## the tests of what only computes (or T), built by clang
+check-clang: ## tests that only compute (or T), built by clang
 	@tools/setup run test check
 	@tools/test --programs --options="$(OTHER_OPTIONS)" $(OTHER) $(or $(T),$(OTHER_TESTS))
 
@@ -120,38 +122,38 @@ fuzz: ## every fuzzer for FUZZ_SECONDS (default 60)
 fuzz-briefly:
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=5
 
-kube: ## build the Kubernetes that tests run, once; needs Go, else they are skipped
+kube: ## build the Kubernetes of the tests, once; without Go these tests are skipped
 	@tools/kube || [ $$? = 77 ]
 
-kube-expected: ## ask kube-scheduler what it does with the corpus of tests/kube
+kube-expected: ## record what kube-scheduler does with the corpus of tests/kube
 	@tools/kube >/dev/null
 	@python3 tests/kube/compare.py --save
 
-check-long: ## tests/*_check.c and tests/*_check.sh; of the heavy ones a small part
+check-long: ## *_check.c and *_check.sh; of heavy ones a small part
 	@tools/setup run test check
 	@tools/test-beds "$(T)"
 	@tools/build $(OTHER) "$(OTHER_OPTIONS)" src/cli/berth
 	@BERTH_OTHER=$(abspath $(OTHER)) tools/test --suite check --options="$(GCC_OPTIONS)" $(GCC) $(T)
 
-beds: ## all of what is heavy: Kubernetes, guests, browsers, many seeds, kills and decisions (T=part-of-a-name for some)
+beds: ## all heavy tests: Kubernetes, guests, browsers, many seeds, kills and decisions (T=part-of-a-name for some)
 	@tools/setup run test check
 	@tools/test-beds "$(T)"
 	@tools/build $(OTHER) "$(OTHER_OPTIONS)" src/cli/berth
 	@BERTH_OTHER=$(abspath $(OTHER)) tools/test --suite check --beds --options="$(GCC_OPTIONS)" $(GCC) $(T)
 
-# What later targets of `make check` compile, to be run beside others: it takes what these leave of the processors.
+# Compiles the code of later targets of `make check`, to be run beside other targets with their idle CPU time.
 build-ahead:
 	@tools/build $(OTHER) "$(OTHER_OPTIONS)" src/cli/berth
 	@tools/build $(SANITIZE) "$(SANITIZE_OPTIONS)" -k 0 all
 	@tools/fuzz --build $(FUZZ) "$(FUZZ_OPTIONS)"
 
-soak-tests: ## the tests with T in their names N times, to find what is unstable (N, T, JOBS, HOGS; SANITIZED=1)
+soak-tests: ## run tests with T in their names N times, to find unstable ones (N, T, JOBS, HOGS; SANITIZED=1)
 	@[ -n "$(T)" ] || { echo "which tests? make soak-tests N=50 T=part-of-a-name" >&2; exit 2; }
 	@tools/setup run test
 	@$(if $(SANITIZED),$(SANITIZE_ENV) tools/soak-tests --slow 5 --options="$(SANITIZE_OPTIONS)",tools/soak-tests --options="$(GCC_OPTIONS)") \
 	    $(if $(JOBS),--jobs $(JOBS)) $(if $(HOGS),--hogs $(HOGS)) $(if $(SANITIZED),$(SANITIZE),$(GCC)) $(N) $(T)
 
-soak: ## whole clusters under thousands of seeds, until one breaks (SEEDS, HOURS)
+soak: ## simulate clusters under thousands of seeds until an invariant breaks (SEEDS, HOURS)
 	@tools/setup run
 	@tools/build $(GCC) "$(GCC_OPTIONS)" src/cli/berth
 	@tools/soak $(GCC)/src/cli/berth $(SEEDS) $(HOURS)

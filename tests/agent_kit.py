@@ -1,6 +1,7 @@
-"""A real cluster for tests: one berthd and real agents, each with a folder and a cgroup of its own. Standard library only.
+"""A real cluster for tests: one berthd and real agents, each with a folder and a cgroup of its own. Standard library
+only.
 
-What a test starts is ended and cleared away however the test ends: processes, cgroups, mounts, folders.
+Processes, cgroups, mounts and folders that a test makes are removed however the test ends.
 """
 import contextlib
 import ctypes
@@ -24,11 +25,11 @@ from ports import free_ports
 BUILD = pathlib.Path(os.environ["BERTH_BUILD"])
 BERTH, BERTHD = BUILD / "src/cli/berth", BUILD / "src/berthd/berthd"
 AGENT, SHIM = BUILD / "src/agent/berth-agent", BUILD / "src/shim/berth-shim"
-# Seconds until something that should have happened counts as failed; no speed is tested here.
+# Seconds until an expected event counts as missing; no speed is tested here.
 PATIENCE = int(os.environ.get("BERTH_PATIENCE", "60"))
 CRASHES = {-signal.SIGILL, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGSEGV}
 GROUPS = ["cpu", "cpuacct", "memory", "pids", "blkio", "freezer", "hugetlb", "unified", "",
-          "cpuset", "devices", "systemd"]  # the last ones are entered by container runtimes
+          "cpuset", "devices", "systemd"]  # the last ones are used by container runtimes
 
 
 def skip_unless(*programs):
@@ -49,7 +50,7 @@ CGROUP_SKB, CGROUP_DEVICE = 8, 15
 
 
 def kernel_takes(kind):
-    """Does it take programs of this kind for groups of cgroup v2? Asked without the code that is tested."""
+    """Returns whether the kernel accepts BPF programs of this kind for cgroup v2, without using the tested code."""
     if not any(pathlib.Path("/sys/fs/cgroup", tree, "cgroup.controllers").exists() for tree in ("", "unified")):
         return False
     passes = ctypes.create_string_buffer(struct.pack("<BBhi", 0xb7, 0, 0, 1) + struct.pack("<BBhi", 0x95, 0, 0, 0))
@@ -63,7 +64,7 @@ def kernel_takes(kind):
 
 
 def wait_for(what, check, patience=PATIENCE):
-    """Waits until check() is true, and returns what it gave."""
+    """Waits until check() returns a true value, and returns it."""
     end = time.monotonic() + patience
     last = None
     while time.monotonic() < end:
@@ -75,9 +76,9 @@ def wait_for(what, check, patience=PATIENCE):
 
 
 class Process:
-    """A program in the background: its words are kept, 'ready ...' is waited for."""
+    """A program in the background. Its output is kept; ready() waits for its line 'ready ...'."""
 
-    started = []  # all of them, also those that a case has replaced
+    started = []  # all processes, with those that a case has replaced
 
     def __init__(self, words, env=None):
         Process.started.append(self)
@@ -117,14 +118,15 @@ class Process:
 
 
 def tell_crashes():
-    """Prints the programs that ended by a signal of a crash: tools/test fails a test that prints one, and does not retry it."""
+    """Prints the programs that a crash signal ended: tools/test fails a test that prints such a line and does not retry
+    it."""
     for one in Process.started:
         if one.process.poll() in CRASHES:
             print(f"# crash: {one.words[0]} ended with {one.process.returncode}: {one.log[-3:]}", flush=True)
 
 
 class Agent:
-    """One agent: a state folder and a cgroup that stay while it is ended and started again."""
+    """One agent. Its state folder and its cgroup stay when it is stopped and started again."""
 
     def __init__(self, cluster, name, prefix=(), options=()):
         self.cluster, self.name, self.prefix, self.options = cluster, name, list(prefix), list(options)
@@ -150,18 +152,19 @@ class Agent:
         return self
 
     def instances(self):
-        """Instances with a folder here."""
+        """Returns the instances that have a folder on this agent."""
         folder = self.state / "instances"
         return sorted(int(f.name) for f in folder.iterdir() if f.name.isdigit()) if folder.is_dir() else []
 
     def processes(self):
-        """Numbers of all processes in this agent's groups."""
+        """Returns the pids of all processes in this agent's cgroups."""
         while True:
-            with contextlib.suppress(FileNotFoundError):  # a group went while it was looked for
+            with contextlib.suppress(FileNotFoundError):  # a cgroup was removed during the search
                 return self.look()
 
     def leader(self):
-        """The first process of an instance: what it starts is in its session, or begins another one."""
+        """Returns the first process of an instance, which leads a session. Its children are in the same session or
+        begin another."""
         def find():
             for pid in self.processes():
                 with contextlib.suppress(OSError):
@@ -202,11 +205,11 @@ class Agent:
 
 
 class Cluster:
-    """A daemon in a folder of its own, and whoever joins it. Started again it is where it was."""
+    """A daemon in a folder of its own, and its agents. After a restart it has the same addresses."""
 
     def __init__(self, options=(), agents_address=None, prefix=()):
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="berth-"))
-        os.chmod(self.work, 0o711)  # owners reach their homes in it, as in /var/lib
+        os.chmod(self.work, 0o711)  # owners reach their homes below it, as in /var/lib
         self.listen, own = (f"127.0.0.1:{port}" for port in free_ports(2))
         self.options, self.agents_address, self.prefix = list(options), agents_address or own, list(prefix)
         self.agents = {}
@@ -242,7 +245,7 @@ class Cluster:
         return self.agents[name]
 
     def node(self, name, prefix=(), options=()):
-        """A new agent that has joined and is ready."""
+        """Makes a new agent that has joined and is ready."""
         return self.agent(name, prefix, options).join().start()
 
     def berth_env(self):
@@ -254,7 +257,8 @@ class Cluster:
                               timeout=timeout, input=stdin if stdin is not None else "")
 
     def start_berth(self, *words, stdin="", read=True):
-        """Begun, with a file of this text to read; its output is dropped, or (read=False) never read."""
+        """Starts berth without waiting, with this text as standard input. Its output is dropped, or with read=False
+        never read."""
         given = self.work / f"stdin-{len(list(self.work.glob('stdin-*')))}"
         given.write_text(stdin)
         with given.open() as text:
@@ -267,7 +271,7 @@ class Cluster:
         return done.stdout
 
     def ask(self, method, path, body=None, token=None):
-        """(status, decoded answer)"""
+        """Returns (status, decoded answer)."""
         request = urllib.request.Request(self.url + path, method=method,
                                          data=None if body is None else json.dumps(body).encode(),
                                          headers={"Authorization": f"Bearer {token or self.token}"})
@@ -310,7 +314,7 @@ def status_of(pid):
 
 
 def half_of(agent):
-    """The network half of this agent, or None."""
+    """Returns the pid of this agent's net sandbox, or None."""
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
@@ -322,7 +326,8 @@ def half_of(agent):
 
 
 def clear_after(work, groups):
-    """A process of its own, told by the end of its input that the test is over: clears up where the test could not."""
+    """Runs as a process of its own; the end of its standard input tells it that the test is over. Then it removes what
+    the test could not."""
     sys.stdin.read()
     for folder in work.glob("agent-*"):
         agent = Agent.__new__(Agent)
@@ -343,8 +348,8 @@ def case(function):
 
 
 def main():
-    """Runs every case, or those whose name is given; prints TAP."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was begun is cleared away
+    """Runs every case, or the cases whose names contain an argument; prints TAP."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # run the clean-up
     wanted = [c for c in CASES if len(sys.argv) < 2 or any(word in c.__name__ for word in sys.argv[1:])]
     failed = 0
     for number, function in enumerate(wanted, 1):

@@ -1,12 +1,12 @@
-# kit.sh - what the shell tests share: programs that must be there, a scratch folder, cases, daemons. To be sourced.
+# kit.sh - helpers of the shell tests: required programs, a scratch folder, test cases, daemons. To be sourced.
 #
-# A test names what it needs, calls kit_begin, then check for each case, and ends with kit_end. $work is its scratch
-# folder; what is in $children is killed at its end, and $daemon is stopped.
+# A test names the programs that it needs, calls kit_begin, then check for each case, and ends with kit_end. $work is
+# its scratch folder. At its end the processes in $children are killed and $daemon is stopped.
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # the tests use what is set here
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH} # agent_kit.py, ports.py
+export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH} # for agent_kit.py and ports.py
 berth=${BERTH_BUILD:?is the build folder}/src/cli/berth
 berthd=$BERTH_BUILD/src/berthd/berthd
 work=
@@ -15,7 +15,7 @@ children=()
 cases=0
 failed=0
 
-# needs_built PROGRAM...: else the test is skipped.
+# needs_built PROGRAM...: skips the test if one of these programs of the build is missing.
 needs_built() {
     local program
     for program; do
@@ -25,7 +25,7 @@ needs_built() {
     done
 }
 
-# needs NAME...: programs of the system; else the test is skipped.
+# needs NAME...: skips the test if one of these system programs is missing.
 needs() {
     local program
     for program; do
@@ -35,7 +35,7 @@ needs() {
     done
 }
 
-# A network of bridges and links in a namespace; else the test is skipped.
+# Skips the test if bridges and veth links cannot be made in a network namespace.
 needs_networks() {
     needs ip nsenter unshare
     unshare --net sh -c 'ip link add br0 type bridge && ip link add a0 type veth peer name a1' 2>/dev/null && return
@@ -43,7 +43,8 @@ needs_networks() {
     exit 77
 }
 
-# kit_ended STATUS: prints a line if that is the status of a crash. tools/test fails a test that prints one, and does not retry it.
+# kit_ended STATUS: prints a line if the status is that of a crash. tools/test fails a test that prints such a line and
+# does not retry it.
 kit_ended() {
     case $1 in
     132 | 134 | 135 | 136 | 139) echo "# crash: a process ended with status $1" ;;
@@ -59,13 +60,13 @@ kit_clean_up() {
         wait "$child" 2>/dev/null || status=$?
         kit_ended "$status"
     done
-    if [ "$failed" != 0 ]; then # what daemons said and no case has read
+    if [ "$failed" != 0 ]; then # failures that daemons logged
         grep -rhsaE -m 3 'Assertion .* failed|Sanitizer: |runtime error: ' --include='*.log' "$work" | sed 's/^/# crash: /' || true
     fi
     rm -rf "$work"
 }
 
-# A scratch folder, and nothing of the caller's own settings.
+# Makes the scratch folder and drops the caller's own settings of berth.
 kit_begin() {
     work=$(mktemp -d)
     trap kit_clean_up EXIT
@@ -73,13 +74,13 @@ kit_begin() {
     export BERTH_CONFIG=$work/config/config.yaml TMPDIR=$work
 }
 
-# The plan of all cases; the status says whether they passed.
+# Prints the number of cases; the exit status tells whether all of them passed.
 kit_end() {
     echo "1..$cases"
     [ "$failed" = 0 ]
 }
 
-# check NAME COMMAND...: one test case; its output is shown when it fails.
+# check NAME COMMAND...: runs one test case and prints its output if it fails.
 check() {
     local name=$1
     shift
@@ -93,7 +94,7 @@ check() {
     fi
 }
 
-# ends CODE COMMAND...: the command ends with this exit code. Its output is in $work/out and $work/err.
+# ends CODE COMMAND...: expects that the command ends with this exit code. Its output is in $work/out and $work/err.
 ends() {
     local want=$1 got=0
     shift
@@ -104,7 +105,7 @@ ends() {
     return 1
 }
 
-# says WORDS: on standard error, in one line that starts with the program's name.
+# says WORDS: expects the words on standard error, and a line there that begins with `berth: `.
 says() {
     grep -qF -- "$1" "$work/err" && grep -q '^berth: ' "$work/err" && return
     echo "standard error should say '$1':"
@@ -112,7 +113,7 @@ says() {
     return 1
 }
 
-# prints PATTERN, hides PATTERN: on standard output.
+# prints PATTERN, hides PATTERN: expect that standard output matches, or does not match.
 prints() {
     grep -qE -- "$1" "$work/out" && return
     echo "standard output should match '$1':"
@@ -127,15 +128,16 @@ hides() {
     return 1
 }
 
-# Seconds until something that should have happened counts as failed. tools/test sets it by the load; no speed is tested.
+# Seconds until an expected event counts as missing. tools/test sets it by the load of the machine; no speed is tested.
 patience=${BERTH_PATIENCE:-60}
 
-# in_part SMALL WHOLE: prints what a heavy test does here: WHOLE in `make beds`, SMALL in `make check`. See tools/test.
+# in_part SMALL WHOLE: prints the amount of work of a heavy test: WHOLE in `make beds`, SMALL in `make check`
+# (tools/test).
 in_part() {
     if [ "${BERTH_BED:-whole}" = whole ]; then echo "$2"; else echo "$1"; fi
 }
 
-# until_ok COMMAND...: tries until it succeeds, for $patience seconds.
+# until_ok COMMAND...: repeats the command until it succeeds, for at most $patience seconds.
 until_ok() {
     local end=$((SECONDS + patience))
     while [ "$SECONDS" -le "$end" ]; do
@@ -147,13 +149,13 @@ until_ok() {
     return 1
 }
 
-# free_port: prints a port of loopback that a daemon can have again after it was away. Needs python3.
+# free_port: prints a free port of loopback that a daemon can bind again after a restart. Needs python3.
 free_port() {
     python3 "$here/ports.py"
 }
 
-# start DIR [OPTION...]: a daemon, instead of the one that runs; $daemon is its process, $url where it is. What it tells is
-# in $work/daemon.log.
+# start DIR [OPTION...]: starts a daemon and stops the one that runs. $daemon is its process, $url its address,
+# $work/daemon.log its log.
 start() {
     local data=$1
     shift

@@ -1,4 +1,5 @@
-"""Ports of loopback for those who must know one before it is bound, or have it again after a restart. As a program it prints one."""
+"""Free ports of loopback, for tests that need a port number before it is bound, or the same one after a restart. As a
+program it prints one."""
 import contextlib
 import pathlib
 import random
@@ -6,8 +7,8 @@ import socket
 
 
 def free_ports(count):
-    """Ports that are free now, below those that the kernel gives to whoever connects: nobody is given one by chance before it is bound, or
-    while a daemon that is to have it again is away."""
+    """Returns ports that are free now, below the range from which the kernel assigns ports to outgoing connections. So
+    no other program gets one by chance before it is bound, or while its daemon restarts."""
     first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     found = []
     with contextlib.ExitStack() as stack:

@@ -1,25 +1,25 @@
 """Decides which failed tests tools/test runs once more, alone, after the others.
 
-A test may be retried only if its source has a marker line that names what the test waits for:
+A test may be retried only if its source has a marker line with what the test waits for:
 
     # waits: processes                 in a script; also networks, guests, browsers, kubernetes, separated by commas
     /* waits: processes */             in a C program
 
-A failure is never retried if it shows a defect that a second run could hide: a crash, a sanitizer report, a broken invariant, a
-checksum, a replay, a permission, a hostile test, a seed, a property test. The tables below name them. To protect another kind of
-test, add a row.
+A failure is never retried if it shows a defect that a second run could hide: a crash, a sanitizer report, a broken
+invariant, a checksum, a replay, a permission, a hostile test, a seed, a property test. The tables below name them. To
+protect another kind of test, add a row.
 
-A test that failed and then passed alone is `unstable`. tests/unstable lists the sightings; a test that is listed twice is no longer
+A test that failed and then passed alone is `unstable`. tests/unstable lists these; a test that is listed twice is not
 retried until it is repaired and its lines are removed.
 """
 import os
 import re
 
-UNSTABLE_MAX = 3  # in a whole run; more fail it
-LISTED_MAX = 2  # sightings in tests/unstable after which a test is no longer retried
+UNSTABLE_MAX = 3  # in a whole run; with more the run fails
+LISTED_MAX = 2  # lines in tests/unstable after which a test is no longer retried
 WAITS = ("processes", "networks", "guests", "browsers", "kubernetes")
 MARKER = r"^(?:#|/?\*+)\s*{}: (.+?)\s*(?:\*/)?$"
-MARKER_LINES = 40  # the marker stands in the head of a file
+MARKER_LINES = 40  # the marker is in the head of a file
 PASSED = re.compile(r"^(?:# )*ok\b")
 CASE_FAILED = re.compile(r"^(?:# )*not ok\b")
 
@@ -32,7 +32,7 @@ NEVER_NAMES = (
     (r"crash|invariant|plants|sim/cluster", "a test of invariants"),
     (r"compilers", "a comparison of compilers"),
 )
-# What stands in the output, passed cases left out.
+# Words in the output without passed cases.
 NEVER_WORDS = (
     (r"(Address|Leak|Memory|Thread|UndefinedBehavior)Sanitizer|\bruntime error:", "a sanitizer report"),
     (r"ERROR SUMMARY: [1-9]|\bInvalid (read|write) of size", "a report of valgrind"),
@@ -48,7 +48,7 @@ CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSY
 
 
 def source_of(test):
-    """The file that a test is written in, or None."""
+    """Returns the source file of a test, or None."""
     last = test["cmd"][-1]
     if test["name"].endswith(".sh") or last.endswith(".sh"):
         return last
@@ -60,7 +60,7 @@ def source_of(test):
 
 
 def marker(test, name):
-    """What stands behind `NAME: ` in the head of a test's source; empty if there is no such line."""
+    """Returns the text after `NAME: ` in the head of a test's source; empty if there is no such line."""
     path = source_of(test)
     if not path or not os.path.exists(path):
         return ""
@@ -71,7 +71,7 @@ def marker(test, name):
 
 
 def waits_for(test):
-    """What a test waits for, as its marker says; empty if it has none. An unknown word is an error."""
+    """Returns the words of a test's `waits` marker; empty if it has none. An unknown word is an error."""
     words = [word.strip() for word in marker(test, "waits").split(",") if word.strip()]
     for word in words:
         if word not in WAITS:
@@ -80,7 +80,7 @@ def waits_for(test):
 
 
 def listed(tree):
-    """How often each test stands in tests/unstable."""
+    """Returns how often each test is listed in tests/unstable."""
     counts = {}
     path = os.path.join(tree, "tests/unstable")
     if os.path.exists(path):
@@ -97,7 +97,7 @@ def first_match(table, text):
 
 
 def refusal(test, output, trouble, sightings):
-    """Why a failed test is not retried; empty if it is."""
+    """Returns why a failed test is not retried; empty if it is."""
     if not waits_for(test):
         return "it waits for nothing outside itself"
     if why := first_match(NEVER_NAMES, test["name"]):

@@ -1,5 +1,5 @@
-// texts.mjs - every language has the same texts with the same places for values, and every text that is used is there.
-// Prints what is not so, one line each; the status says whether anything was.
+// texts.mjs - checks that every language has the same texts with the same placeholders, and that every used text
+// exists. Prints one line for each fault; the status is 1 if there are any.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 

@@ -1,5 +1,5 @@
-// How the dashboard is bundled: one script and one style sheet with their content's hash in the name, nothing inline, so
-// that the content security policy of berthd may forbid all else.
+// Bundles the dashboard: one script and one style sheet with a hash of their content in their names, and nothing
+// inline, so that berthd's content security policy can forbid everything else.
 import { defineConfig } from "vite";
 
 export default defineConfig({
@@ -13,6 +13,6 @@ export default defineConfig({
     reportCompressedSize: false,
     emptyOutDir: true,
   },
-  // `npm run dev` beside a berthd: changes are seen at once.
+  // `npm run dev` beside a berthd shows changes at once.
   server: { proxy: { "/v1": process.env.BERTH_SERVER ?? "http://127.0.0.1:3980" } },
 });

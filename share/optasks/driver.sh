@@ -1,5 +1,5 @@
 # driver.sh
-# What: Load a kernel module now and at each start, with packages it comes from and parameters. Undo takes all of it back.
+# What: Load a kernel module now and at each boot, with its packages and parameters. Undo reverts all of it.
 # Arguments: MODULE [PACKAGE...] [PARAMETER=VALUE...]
 # shellcheck shell=sh disable=SC2317
 

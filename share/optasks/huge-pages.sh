@@ -1,5 +1,5 @@
 # huge-pages.sh
-# What: Set the number of huge pages, at once (and say how many the kernel gave) or, with --boot, from the next start on by its command line.
+# What: Set the number of huge pages now, and print how many the kernel provided; with --boot from the next boot on.
 # Arguments: [--boot] [--some] SIZE=COUNT...
 # shellcheck shell=sh disable=SC2317
 
@@ -29,7 +29,7 @@ kib() {
 
 pool() { echo "$ROOT/sys/kernel/mm/hugepages/hugepages-$(kib "$1")kB/nr_hugepages"; }
 
-# Memory may be in pieces: what is asked for twice, after it was moved together, may be had.
+# Asks twice, with a compaction of memory between: fragmented memory may give fewer pages at first.
 ask() {
     echo "$2" >"$(pool "$1")" 2>/dev/null || true
     [ "$(cat "$(pool "$1")")" -ge "$2" ] && return 0

@@ -1,8 +1,8 @@
 #!/bin/sh
-# lib.sh - stands before every ready OpTask: which family of systems this is, packages, files that can be put back, faults.
+# lib.sh - common part of the ready OpTasks: the family of the system, packages, files that can be restored, exit codes.
 #
-# A script calls `start do undo "$@"`: one of these two functions is run with the arguments. Everything needed for the way back
-# is kept in $BERTH_CHECKPOINT before anything is changed. BERTH_ROOT is for tests: another root for files.
+# A script calls `start do undo "$@"`, which runs one of these two functions with the arguments. Everything that an undo
+# needs is stored in $BERTH_CHECKPOINT before anything is changed. Tests set BERTH_ROOT, another root folder for files.
 # shellcheck disable=SC2034,SC2317
 set -eu
 
@@ -10,7 +10,7 @@ LC_ALL=C
 export LC_ALL DEBIAN_FRONTEND=noninteractive
 ROOT=${BERTH_ROOT:-}
 KEPT=${BERTH_CHECKPOINT:?is set by berth-agent}
-# Exit codes that tell the agent more than "failed".
+# Exit codes with a meaning for the agent.
 NO_SPACE=80 NETWORK=81 PACKAGE_MANAGER=82 AGAIN=75
 
 say() { printf '%s\n' "$*"; }
@@ -29,7 +29,7 @@ start() {
     "$forward" "$@"
 }
 
-# The family of this system: debian, rhel or alpine.
+# Prints the family of this system: debian, rhel or alpine.
 family() {
     [ -r "$ROOT/etc/os-release" ] || fail "there is no /etc/os-release, so nobody knows what this system is"
     # shellcheck disable=SC1091
@@ -44,22 +44,22 @@ family() {
     fail "this system ($names) is of none of the families debian, rhel and alpine"
 }
 
-# Sets FAMILY, and ends here where it cannot.
+# Sets FAMILY, or exits if the system is unknown.
 know_family() { [ -n "${FAMILY:-}" ] || FAMILY=$(family); }
 
-# ---- what is kept for the way back ----
+# ---- data for the undo -----------------------------------------------------------------------------------------------
 
-# keep NAME TEXT: once; what a run before this one has kept stays.
+# keep NAME TEXT: stores the text, unless an earlier run has stored one.
 keep() { [ -e "$KEPT/$1" ] || { printf '%s\n' "$2" >"$KEPT/$1.new" && mv "$KEPT/$1.new" "$KEPT/$1"; }; }
 
-# kept NAME: prints it; fails where there is nothing.
+# kept NAME: prints the stored text; fails if there is none.
 kept() { cat "$KEPT/$1" 2>/dev/null; }
 
 # ---- files ----
 
 slug() { printf '%s' "$1" | tr '/ ' '__'; }
 
-# save_file PATH: a copy of it as it is now, or that it is not there; once.
+# save_file PATH: stores a copy of the file or that it is absent, unless an earlier run has.
 save_file() {
     saved=$KEPT/file$(slug "$1")
     if [ -e "$saved" ] || [ -e "$saved.absent" ]; then return 0; fi
@@ -71,7 +71,7 @@ save_file() {
     fi
 }
 
-# restore_file PATH: as it was when it was saved; one that was never saved stays.
+# restore_file PATH: restores the saved state; a file that was never saved stays unchanged.
 restore_file() {
     saved=$KEPT/file$(slug "$1")
     if [ -e "$saved" ]; then
@@ -83,7 +83,7 @@ restore_file() {
     rm -f "$saved" "$saved.absent"
 }
 
-# put_file PATH MODE: from standard input, all or nothing; a reader sees the old one or the new one.
+# put_file PATH MODE: writes standard input to the file atomically: readers see either the old or the new content.
 put_file() {
     mkdir -p "$(dirname "$ROOT$1")"
     (umask 077 && cat >"$ROOT$1.berth-new") || fail "cannot write $1" "$NO_SPACE"
@@ -94,14 +94,14 @@ put_file() {
 
 # ---- packages ----
 
-# manage COMMAND...: runs a package manager; when it fails, ends with the code of the fault.
+# manage COMMAND...: runs a package manager; if it fails, exits with the code of the fault.
 manage() {
     out=$KEPT/manager.out
     rc=$KEPT/manager.rc
     { "$@" 2>&1 && echo 0 >"$rc" || echo $? >"$rc"; } | tee "$out"
     code=$(cat "$rc")
     [ "$code" != 0 ] || return 0
-    if [ "$1" = in_slot ]; then shift; fi # where system-upgrade has run it
+    if [ "$1" = in_slot ]; then shift; fi # the function of system-upgrade
     if grep -qiE 'no space left|not enough free space|disk requirements|needs .* more space' "$out"; then
         fail "$1 failed: the disk is full" "$NO_SPACE"
     elif grep -qiE 'could not resolve|temporary failure|network is unreachable|connection (timed out|refused)|failed to (fetch|download)|cannot download|unable to fetch|DNS lookup' "$out"; then
@@ -112,7 +112,7 @@ manage() {
 
 dnf_program() { if have dnf; then echo dnf; else echo yum; fi; }
 
-# pkg_version NAME: what is installed; nothing where it is not.
+# pkg_version NAME: prints the installed version; nothing if the package is not installed.
 pkg_version() {
     know_family
     # shellcheck disable=SC2016
@@ -160,7 +160,7 @@ pkg_remove() {
     esac
 }
 
-# pkgs_note NAME[=VERSION]...: how each stands now, for pkgs_back.
+# pkgs_note NAME[=VERSION]...: stores the present versions for pkgs_back.
 pkgs_note() {
     noted=
     for one; do
@@ -171,7 +171,7 @@ pkgs_note() {
     keep packages "$noted"
 }
 
-# pkgs_back: removes what was not there, and brings back versions that were.
+# pkgs_back: removes packages that were not installed, and restores the earlier versions of the others.
 pkgs_back() {
     kept packages | while read -r name version; do
         [ -n "$name" ] || continue

@@ -1,5 +1,5 @@
 # mount.sh
-# What: Mount a file system now and at each start. Undo unmounts it and takes its line out of fstab.
+# What: Mount a file system now and at each boot. Undo unmounts it and removes its line from fstab.
 # Arguments: SOURCE TARGET TYPE [OPTIONS]
 # shellcheck shell=sh disable=SC2317
 
@@ -20,7 +20,7 @@ read_arguments() {
 
 mounted() { awk -v at="$target" '$2 == at { found = 1 } END { exit !found }' /proc/mounts; }
 
-# The folder as the kernel names it, without links and more slashes than needed: sets target.
+# Sets target to the folder's path as the kernel has it, without symlinks and extra slashes.
 follow() {
     real=$(cd "$target" && pwd -P) || fail "$target is no folder"
     case $real in
@@ -51,7 +51,8 @@ forward() {
     say "$(grep " $target " /proc/mounts)"
 }
 
-# Other lines of fstab may have changed since: only this one goes. What was mounted then goes, wherever links lead now.
+# Removes only this line, since other lines of fstab may have changed. Unmounts the folder that was mounted, even if
+# symlinks have changed.
 back() {
     read_arguments "$@"
     target=$(kept target || echo "$target")

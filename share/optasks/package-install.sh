@@ -1,5 +1,5 @@
 # package-install.sh
-# What: Install packages, or one version of them. Undo removes what was not there and brings back versions that were.
+# What: Install packages, or given versions of them. Undo removes new packages and restores earlier versions.
 # Arguments: NAME[=VERSION]...
 # shellcheck shell=sh disable=SC2317
 

@@ -1,5 +1,5 @@
 # sysctl.sh
-# What: Set parameters of the kernel, now and at each start, and read them back. Undo sets the old ones.
+# What: Set kernel parameters now and at each boot, and read them back. Undo restores the old values.
 # Arguments: NAME=VALUE...
 # shellcheck shell=sh disable=SC2317
 

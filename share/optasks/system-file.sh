@@ -1,5 +1,5 @@
 # system-file.sh
-# What: Write a file of the system, all or nothing; sudoers and sshd_config are checked first. Undo puts the old one back.
+# What: Write a system file atomically; sudoers and sshd_config are checked first. Undo restores the old file.
 # Arguments: PATH MODE LINE...
 # shellcheck shell=sh disable=SC2317
 
@@ -14,7 +14,7 @@ where() {
     [ ! -L "$ROOT$path" ] || fail "$path is a link; give the path it leads to"
 }
 
-# A mistake in these locks everybody out.
+# Checks files in which a mistake would lock out all users.
 right() {
     case $path in
     /etc/sudoers | /etc/sudoers.d/*) if have visudo; then visudo -cf "$1" >/dev/null || fail "visudo refuses it"; fi ;;

@@ -1,14 +1,14 @@
 # system-upgrade.sh
-# What: Bring all packages up to date, with --ab in the other of two slots. Undo brings back the versions of before, as far as they can still be had, or the slot.
+# What: Upgrade all packages, with --ab in the other slot. Undo restores available earlier versions, or the slot.
 # Arguments: [--reboot] | --ab STATE a=DEVICE b=DEVICE [tries=N]
 # shellcheck shell=sh disable=SC2317
 
 USAGE="expected nothing, --reboot, or --ab STATE a=DEVICE b=DEVICE [tries=N]"
-SLOT_FILE=/etc/berth-slot    # in a system that was made here: its slot, and by which key
+SLOT_FILE=/etc/berth-slot    # in an upgraded slot: its name and the key of the OpTask
 UNFINISHED=.berth-unfinished # at the top of a slot that is being written
-HEARD_SECONDS=600            # for the agent of a new system to be heard
+HEARD_SECONDS=600            # time limit for the agent of a new system to be heard
 
-# in_slot COMMAND...: in the copy where there is one, else here.
+# in_slot COMMAND...: runs the command in the mounted slot if there is one, else here.
 in_slot() { if [ -n "${there:-}" ]; then chroot "$there" "$@"; else "$@"; fi; }
 
 versions() {
@@ -37,7 +37,8 @@ upgrade() {
     esac
 }
 
-# lines_without FILE OTHER: those of FILE that OTHER has not. Families differ in what diff prints, and in whether there is comm.
+# lines_without FILE OTHER: prints the lines of FILE that OTHER does not have. diff and comm differ between the
+# families.
 lines_without() { awk 'FILENAME == ARGV[1] { other[$0]; next } !($0 in other)' "$2" "$1"; }
 
 difference() {
@@ -45,7 +46,7 @@ difference() {
     say "$(lines_without "$KEPT/versions.now" "$KEPT/versions" | grep -c .) packages are others than before"
 }
 
-# Through a new start of the machine: this script is run again until there was one.
+# Reboots the machine: the agent runs this script again until there was a reboot.
 reboot_once() {
     boot=$(cat /proc/sys/kernel/random/boot_id)
     keep boot "$boot"
@@ -91,14 +92,14 @@ slot_name() { name_in "$ROOT"; }
 
 mounted_at() { awk -v at="$1" '$2 == at { found = 1 } END { exit !found }' /proc/mounts; }
 
-# Where a device is mounted, by whatever name; nothing where it is not.
+# Prints the mount point of a device, by any of its names; nothing if it is not mounted.
 mounts_of() {
     [ -b "$1" ] || return 0
     number=$(printf '%d:%d' "0x$(stat -L -c %t "$1")" "0x$(stat -L -c %T "$1")")
     awk -v number="$number" '$3 == number { print $5 }' /proc/self/mountinfo | head -n 1
 }
 
-# Both systems must see what this script keeps, and the slot must be nobody's.
+# Both systems must see the data of this script, and the slot must not be in use.
 slot_check() {
     [ -e "$1" ] || fail "there is no $1"
     used=$(mounts_of "$1")
@@ -122,7 +123,7 @@ slot_open() {
     mount "$(device_of "$1")" "$there" || fail "cannot mount $(device_of "$1"): a slot must hold a file system"
 }
 
-# What a later upgrade has written over is not there to go back to.
+# A slot that a later upgrade has overwritten cannot be restored.
 slot_still_holds() {
     slot_open "$1"
     holds=$(name_in "$there")
@@ -132,14 +133,14 @@ slot_still_holds() {
     [ "$holds" = "$2" ] || fail "slot $1 no longer holds the system of before, but: $holds; there is no way back to it"
 }
 
-# This file system, without what is mounted in it, into the slot.
+# Copies this file system, without other mounts, into the slot.
 slot_fill() {
     slot_open "$1"
     rm -f "$KEPT/policy"
     mkdir -p "$KEPT/from"
     mount --bind "$ROOT/" "$KEPT/from" || fail "cannot look at this system"
     : >"$there/$UNFINISHED"
-    sync # whatever happens to the rest
+    sync # before the deletions below
     find "$there" -xdev -mindepth 1 -maxdepth 1 ! -name lost+found ! -name "$UNFINISHED" -exec rm -rf {} + || fail "cannot clear slot $1"
     cp -a "$KEPT/from/." "$there/" || fail "cannot copy this system to slot $1"
     umount "$KEPT/from"
@@ -151,7 +152,7 @@ slot_fill() {
     echo "$1 $BERTH_KEY" >"$there$SLOT_FILE"
 }
 
-# Packages must not start or stop what runs here.
+# Package scripts must not start or stop services of the running system.
 slot_upgrade() {
     for part in dev proc sys run; do
         mkdir -p "$there/$part"
@@ -168,7 +169,8 @@ slot_upgrade() {
     difference
 }
 
-# A system is good when its agent is heard: the agent notes that, with the boot, in the folder above its OpTasks.
+# A system is good when the daemon has heard its agent; the agent records that, with the boot id, above the OpTasks
+# folder.
 wait_heard() {
     waited=0
     boot=$(cat /proc/sys/kernel/random/boot_id)
@@ -179,7 +181,7 @@ wait_heard() {
     done
 }
 
-# go_to SLOT WHY: starts the machine with it; returns after that start, whatever runs then.
+# go_to SLOT WHY: reboots into the slot; returns after the reboot, in whichever slot.
 go_to() {
     if [ ! -e "$KEPT/tried" ]; then
         ab try "$1" "$tries"
@@ -188,7 +190,7 @@ go_to() {
     reboot_once "$2"
 }
 
-# SLOT runs here: it is the good one from now on.
+# The slot runs: marks it as the good one.
 settle_in() {
     case $(ab show) in
     *"try=$1"*)
@@ -226,7 +228,7 @@ ab_forward() {
     say "slot $to runs, and is the good one"
 }
 
-# Where the other slot was never booted nothing has changed but that slot. Else the one of before is booted: it is as it was.
+# If the other slot was never booted, only that slot has changed. Otherwise boots the previous slot, which is unchanged.
 ab_back() {
     [ -e "$KEPT/to" ] || return 0
     ab_arguments "$@"
@@ -240,7 +242,7 @@ ab_back() {
         : >"$KEPT/returns"
         case $(ab show) in
         "good=$to"*) ;;
-        *) ab init "$good" && : >"$KEPT/tried" ;; # never called good: the next start is one of the other anyway
+        *) ab init "$good" && : >"$KEPT/tried" ;; # never marked good: the next boot is into the other slot anyway
         esac
         go_to "$good" "slot $good is to run again"
         [ "$(slot_name)" = "$(kept was)" ] || fail "the system of before did not come up in slot $good; this is: $(slot_name)"
@@ -286,7 +288,7 @@ back() {
     rm -f "$KEPT/upgraded" "$KEPT/boot" "$KEPT/resumable"
     [ -e "$KEPT/versions" ] || return 0
     versions >"$KEPT/versions.now"
-    # Of what was there before, each whose version is another one now.
+    # Packages of before that have another version now.
     older=$(lines_without "$KEPT/versions" "$KEPT/versions.now" | sed -n 's/^\([^ ]*\) \(.*\)$/\1=\2/p')
     if [ -n "$older" ]; then
         # shellcheck disable=SC2086

@@ -1,5 +1,5 @@
 # user.sh
-# What: Make an account, or add one to groups, with an SSH key if given. Undo removes what was made; an account that was there stays.
+# What: Add an account, or add it to groups, with an optional SSH key. Undo removes additions; old accounts stay.
 # Arguments: NAME [uid=N] [shell=PATH] [groups=A,B] [key=PUBLIC-KEY]
 # shellcheck shell=sh disable=SC2317
 
@@ -42,7 +42,8 @@ leave() {
     if have gpasswd; then gpasswd -d "$user" "$1" >/dev/null; else delgroup "$user" "$1"; fi
 }
 
-# as_user SCRIPT: in a shell of theirs, in their home: links that they have put there lead only where they may go. The key is its input.
+# as_user SCRIPT: runs the script in the user's shell and home with the key as its input, so that symlinks made by the
+# user lead only to files that the user may access.
 as_user() { printf '%s\n' "$key" | su -s /bin/sh "$user" -c "umask 077; read -r key; file=.ssh/authorized_keys; cd && $1"; }
 
 forward() {
@@ -73,7 +74,7 @@ forward() {
 
 back() {
     options "$@"
-    if ! there; then # it was never made
+    if ! there; then # the account was never made
         rm -f "$KEPT/made" "$KEPT/joined" "$KEPT/keyed"
         return 0
     fi

@@ -1,5 +1,5 @@
 #!/bin/bash
-# ab_test.sh - berth-ab: which slot is booted, how often a new one is tried, and what a write that was cut off leaves.
+# ab_test.sh - tests berth-ab: which slot is booted, how often a new one is tried, and the state after a torn write.
 # sanitize: no, berth-ab is a script
 set -eu
 
@@ -11,7 +11,8 @@ kit_begin
 state=$work/state
 ab() { sh "$here/../packaging/berth-ab" --state "$state" "$@"; }
 
-# after "VERBS" WANTED: a new state with slot a good, these verbs (commas between them), then what show says.
+# after "VERBS" WANTED: makes a new state with slot a good, runs these verbs (separated by commas), and expects this
+# from show.
 after() {
     local verb got
     head -c 8192 /dev/zero >"$state"
@@ -23,7 +24,7 @@ after() {
     [ "$got" = "$2" ] || { echo "after '$1': $got, not $2"; return 1; }
 }
 
-# booted "VERBS" WANTED: the slots that each pick among the verbs prints.
+# booted "VERBS" WANTED: expects that the pick verbs print these slots.
 booted() {
     local verb got=
     head -c 8192 /dev/zero >"$state"
@@ -56,7 +57,7 @@ what_is_booted() {
         booted "try b,pick,good b,try a 1,pick,pick" bab
 }
 
-# refused STATUS WORDS VERB...: with that status and those words, and nothing is changed.
+# refused STATUS WORDS VERB...: expects this status and these words, and an unchanged state.
 refused() {
     local status=0 want=$1 words=$2 before said
     shift 2
@@ -80,7 +81,7 @@ bad_words_change_nothing() {
         ab good a && ab init a && refused 1 "not the one that is being tried" good b
 }
 
-# One write is cut off or one copy is lost: the state before it, or after it, but always a state.
+# If one write is torn or one copy is lost, the state is the one before or the one after the write.
 a_torn_write_leaves_the_other() {
     local at
     for at in 0 4096; do

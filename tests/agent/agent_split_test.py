@@ -1,4 +1,5 @@
-"""The two halves of the agent, on the real kernel: rights, sockets, the death of the network half, certificates."""
+"""Cases of agent_split_test.sh: the agent and its net sandbox on the real kernel: rights, sockets, death of the
+sandbox, certificates."""
 import contextlib
 import os
 import pathlib
@@ -20,7 +21,7 @@ DAY = 86400
 
 
 def opened_of(pid):
-    """What its descriptors are; one that is closed meanwhile is none."""
+    """Returns the targets of the process's descriptors, without those that are closed meanwhile."""
     links = []
     for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -29,12 +30,12 @@ def opened_of(pid):
 
 
 def sockets_of(pid):
-    """Numbers of its sockets."""
+    """Returns the inodes of the process's sockets."""
     return {link[len("socket:["):-1] for link in opened_of(pid) if link.startswith("socket:[")}
 
 
 def internet():
-    """number: port at the other end, of every socket of TCP and UDP."""
+    """Returns {inode: remote port} of every TCP and UDP socket."""
     found = {}
     for table in ("tcp", "tcp6", "udp", "udp6"):
         path = pathlib.Path("/proc/net", table)
@@ -57,7 +58,7 @@ def assert_narrow(pid):
 
 
 def account():
-    """Whom the network half runs as where nobody said so."""
+    """Returns the default uid of the net sandbox."""
     try:
         return pwd.getpwnam("berth-agent").pw_uid
     except KeyError:
@@ -78,7 +79,7 @@ def the_network_half_has_no_rights_and_the_root_half_no_network():
         sockets = internet()
         assert port_of(agent) in {sockets.get(s) for s in sockets_of(half)}
         assert not sockets_of(agent.process.pid) & set(internet())
-        # What it has open is what it was given: no file of root's, no folder.
+        # The sandbox has only the descriptors that it was given: no files of root, no folders.
         opened = opened_of(half)
         assert not [path for path in opened if str(c.work) in path], opened
 
@@ -103,7 +104,7 @@ def its_death_disturbs_nobody():
 
 
 def log_lines(said):
-    """Numbers of the job's lines; what berth says beside them is left out, and the last line may not be whole."""
+    """Returns the numbers in the job's lines. Skips messages of berth and a last line that may be incomplete."""
     return [int(line.split()[1]) for line in said.read_text().split("\n")[:-1] if line.startswith("line ")]
 
 
@@ -158,13 +159,13 @@ def its_user_is_chosen():
 
 
 def fetchers_of(agent, name):
-    """Numbers of the processes of that name that fetch for this agent."""
+    """Returns the pids of the processes of that name that fetch for this agent."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             if (path / "comm").read_text() == name + "\n" and os.readlink(path / "cwd").startswith(str(agent.state)):
                 found.append(int(path.name))
-        except OSError:  # it has ended meanwhile
+        except OSError:  # the process has ended meanwhile
             pass
     return found
 
@@ -181,7 +182,7 @@ def what_fetches_images_has_no_rights_and_goes_with_the_agent():
             if not shutil.which(program) or not shutil.which(needed):
                 print(f"# skip: there is no {program}, or no {needed}")
                 continue
-            with socket.create_server(("127.0.0.1", 0)) as silent:  # lets whoever asks wait
+            with socket.create_server(("127.0.0.1", 0)) as silent:  # never answers
                 keys = keys(silent.getsockname()[1])
                 job = c.job(keys.pop("command", None), **keys, retries=0)
                 (fetcher,) = wait_for(f"{program} runs", lambda p=program: fetchers_of(agent, p))
@@ -205,7 +206,7 @@ def certificates_are_renewed_through_it():
         agent = c.agent("n1").join()
         pem = agent.state / "identity/node.pem"
         first = pem.read_text()
-        os.utime(pem, (time.time(), time.time() - 8 * DAY))  # more than half of its time ago
+        os.utime(pem, (time.time(), time.time() - 8 * DAY))  # more than half of its lifetime ago
         agent.start()
         wait_for("it is renewed", lambda: any("event=certificate.renewed" in line for line in agent.process.log))
         assert pem.read_text() != first and pem.stat().st_mode & 0o777 == 0o600
@@ -214,7 +215,7 @@ def certificates_are_renewed_through_it():
         os.kill(half, signal.SIGKILL)
         wait_for("there is another", lambda: half_of(agent) not in (None, half))
         c.wait_state("jobs", c.job(["/bin/true"]), "ended")
-        # One that is none is told at the start.
+        # An invalid certificate is reported at the start.
         agent.process.end()
         pem.write_text("none\n")
         agent.start(ready=False)
@@ -250,7 +251,7 @@ def a_change_that_was_begun_is_not_lost():
         wait_for("it reads the change", lambda: "second" in c.berth("logs", app))
         (changed,) = agent.state.glob("instances/*/changed.json")
         wait_for("it is applied", lambda: "unapplied" not in changed.read_text())
-        # As if the agent had died in the middle of a change.
+        # The state of an agent that was killed in the middle of a change.
         (settings,) = [path for path in agent.state.glob("instances/*/**/*") if path.is_file() and "second" in path.read_text("latin1")
                        and path.name not in ("changed.json", "log")]
         agent.process.end(signal.SIGKILL)
@@ -271,7 +272,7 @@ def a_change_that_failed_is_tried_again():
         wait_for("it runs", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 1)
         (settings,) = [path for path in agent.state.glob("instances/*/**/*") if path.is_file() and "first" in path.read_text("latin1")
                        and path.name not in ("config.json", "changed.json", "log")]
-        agent.process.kill(signal.SIGSTOP)  # it hears of the change when the secret is not as the change needs it
+        agent.process.kill(signal.SIGSTOP)  # the agent receives the change when the secret lacks the needed key
         assert c.ask("PATCH", f"/v1/apps/{app}/settings", {"title": "second"})[0] == 200
         c.berth("secret", "set", "db", "another=key")
         agent.process.kill(signal.SIGCONT)
@@ -291,7 +292,7 @@ def without_root_there_are_two_as_well():
     with Cluster() as c:
         prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
         agent = c.agent("n1", prefix=prefix)
-        programs = c.work / "programs"  # where anybody may run them
+        programs = c.work / "programs"  # in a folder where every user may run them
         for program in (AGENT, SHIM):
             programs.mkdir(exist_ok=True, mode=0o755)
             shutil.copy(program, programs)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# agent_split_test.sh - the two halves of a real agent: what the one that speaks to the network may not, and what happens when it dies.
+# agent_split_test.sh - tests the net sandbox of a real agent: what it must not do, and what happens when it dies.
 # waits: processes
 set -eu
 

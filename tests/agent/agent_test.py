@@ -1,4 +1,4 @@
-"""Cases of agent_test.sh: real processes under a real agent, told what to do by a real daemon."""
+"""Cases of agent_test.sh: real processes under a real agent, controlled by a real daemon."""
 import contextlib
 import json
 import os
@@ -22,7 +22,7 @@ def environ(pid):
     return dict(v.split("=", 1) for v in pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0") if v)
 
 
-# What the kernel says of the filter, and how a namespace of one's own and a mount end.
+# Prints the state of the seccomp filter, and the results of making a user namespace and a mount.
 NARROWED = "p=; [ -x /bin/busybox ] && p=busybox; $p grep ^Seccomp: /proc/self/status; "\
            "$p unshare -U true 2>/dev/null; u=$?; $p mount -t tmpfs none /tmp 2>/dev/null; echo $u $(($? > 0))"
 
@@ -82,7 +82,7 @@ def arguments_and_environment_byte_for_byte():
         assert "NoNewPrivs:\t1" in status, status
         uid = int(next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1])
         assert uid >= 300000, uid
-        # while it starts, python itself opens files for a moment
+        # python itself opens files for a moment while it starts
         wait_for("no inherited descriptor", lambda: len(os.listdir(f"/proc/{pid}/fd")) <= 4)
         assert os.getsid(pid) == pid
 
@@ -118,7 +118,8 @@ def pid_namespaces(pids):
 
 @case
 def a_job_has_process_numbers_of_its_own():
-    """Instances of one workload share them on a node, whichever agent started them; nobody else's are seen, not their owner's either."""
+    """Instances of one workload share a pid namespace on a node, whichever agent started them. They see no other
+    processes, not even other workloads of their owner."""
     count = "for p in /proc/[0-9]*; do echo $p; done | wc -l"
     with Cluster() as c:
         agent = c.node("n1")
@@ -158,7 +159,7 @@ def the_agent_dies_and_what_runs_goes_on():
             assert agent.processes() == before, "started again, or lost"
         assert c.state("jobs", job) == "running"
         assert c.berth("logs", job).count("begin") == 1
-        # What ends while nobody looks is told afterwards.
+        # An end while no agent runs is reported later.
         go = c.work / "go"
         short = c.job(["/bin/sh", "-c", f"until [ -e {go} ]; do sleep 0.1; done"])
         c.wait_state("jobs", short, "running")
@@ -305,10 +306,10 @@ def what_does_not_read_or_is_slow_holds_up_nobody():
         job = c.job(["/bin/sleep", "600"])
         c.wait_state("jobs", job, "running")
         before = agent.processes()
-        # More than a pipe holds, for a program that never reads.
+        # Sends more than a pipe holds to a program that never reads.
         deaf = c.start_berth("exec", "-i", job, "--", "/bin/sleep", "600", stdin="x" * 1000000)
         wait_for("it runs", lambda: len(agent.processes()) > len(before))
-        # One that has said all and is not read: the agent waits, but not by turning.
+        # The command has written everything and nobody reads it: the agent must wait without using CPU.
         mute = c.start_berth("exec", job, "--", "/usr/bin/head", "-c", "8000000", "/dev/zero", read=False)
         time.sleep(1)
         c.wait_state("jobs", c.job(["/bin/true"]), "ended")
@@ -380,7 +381,7 @@ def settings_files_and_secrets():
         wait_for("it reads the change", lambda: "second" in c.berth("logs", app))
         assert "installed" not in c.berth("logs", app)
         for pid in agent.processes():
-            with contextlib.suppress(OSError):  # some last for a moment only
+            with contextlib.suppress(OSError):  # some processes exist for a moment only
                 assert b"hunter2" not in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
         assert "hunter2" not in "\n".join(agent.process.log + c.daemon.log)
         c.berth("app", "rm", app)
@@ -424,7 +425,7 @@ def containers():
 
 
 def oci_image(folder, user):
-    """A layout of an image with busybox that wants to run as this user; its name, or None where that cannot be made."""
+    """Makes an image layout with busybox that runs as this user; returns its name, or None if it cannot be made."""
     if not shutil.which("busybox") or not shutil.which("umoci") or not (shutil.which("crun") or shutil.which("runc")):
         print("# skip: there is no busybox, no umoci, or neither crun nor runc")
         return None
@@ -435,7 +436,7 @@ def oci_image(folder, user):
 
 
 def first_process(agent):
-    """The first process of the only container, as the node sees it."""
+    """Returns /proc status of the first process of the only container, as the node sees it."""
     (ident,) = agent.instances()
     return status_of(int((agent.state / "instances" / str(ident) / "shim").read_text().split()[2]))
 
@@ -461,12 +462,12 @@ def containers_in_user_namespaces():
         wait_for("it runs", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 1)
         wait_for("it reads", lambda: "first" in c.berth("logs", app))
         assert c.berth("logs", app).startswith("33\nhunter2\n"), c.berth("logs", app)
-        owner = (agent.state / "volumes/kept").stat().st_uid  # the container's user has the owner's files
+        owner = (agent.state / "volumes/kept").stat().st_uid  # the container's user is mapped to the owner
         assert owner >= 300000 and (agent.state / "volumes/kept/mine").stat().st_uid == owner
         uid = int(first_process(agent)["Uid"][0])
         assert uid >= 0x70000000 and uid % 65536 == 33, uid
         assert c.berth("exec", f"{app}/0", "--", "/bin/id", "-u").split() == ["33"]
-        # The next agent does without, and still looks after what it finds.
+        # The next agent has user namespaces switched off, and still serves the container that it adopts.
         agent.process.end(signal.SIGKILL)
         agent.options = ["--no-user-namespaces"]
         agent.start()
@@ -477,7 +478,7 @@ def containers_in_user_namespaces():
                     mounts=[{"path": "/data", "volume": "kept"}])
         c.wait_state("jobs", job, "ended")
         assert c.berth("logs", job).split() == [str(owner), "mine"], c.berth("logs", job)
-        # A workload may do without, too.
+        # A workload can switch them off, too.
         agent.process.end(signal.SIGKILL)
         agent.options = []
         agent.start()
@@ -519,7 +520,7 @@ def root_of_a_container_is_not_root():
         assert list(closed.iterdir()) == [closed / "secret"] and closed.stat().st_uid == 0
         status = first_process(agent)
         assert int(status["Uid"][0]) in range(300000, 400000) and status["NoNewPrivs"] == ["1"], status
-        # Its files are of numbers that nobody else has; they go all the same.
+        # The container's files belong to uids that are used nowhere else, and are still removed.
         (ident,) = agent.instances()
         file = (agent.state / "instances" / str(ident) / "bundle/upper/etc/x").stat()
         assert (file.st_uid % 65536, file.st_gid % 65536) == (5, 6) and file.st_uid >= 0x70000000, file
@@ -542,11 +543,12 @@ def ports_by_socket_and_exclusive_resources():
         wait_for("two are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2)
         taken = sorted(i["exclusive"]["acme.example/arm"] for i in c.instances(app))
         assert taken == ["left", "right"], taken
-        agent.process.end(signal.SIGKILL)  # the next agent knows what is taken
+        agent.process.end(signal.SIGKILL)  # the next agent knows which devices are taken
         agent.start()
         c.berth("app", "scale", app, "3")
         wait_for("a third has no arm", lambda: "taken" in c.berth("events"))
-        ports = {p["port"] for i in c.instances(app) if i.get("ready") for p in i["ports"]}  # the third tries again and again
+        # the third instance is started again and again
+        ports = {p["port"] for i in c.instances(app) if i.get("ready") for p in i["ports"]}
         assert len(ports) == 2, ports
         for port in ports:
             with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as s:
@@ -629,7 +631,7 @@ def an_address_that_is_dead_is_passed_over():
 def a_drained_node_is_released():
     with Cluster() as c:
         one, two = c.node("n1"), c.node("n2")
-        # Ready once it listens: both nodes are this machine, and a port that is not bound yet is free for the other.
+        # Waits for readiness: both nodes are this machine, so a port that is not bound yet is free for the other.
         app = c.app(name="web", command=WEB, replicas=2, endpoints=[{"name": "http"}], health={"tcp": {"endpoint": "http"}, "every": "500ms"})
         wait_for("two are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2)
         c.berth("node", "drain", "n1")

@@ -1,5 +1,5 @@
 #!/bin/bash
-# agent_test.sh - real agents and real processes: start, stop, adopt, limit, talk to, drain.
+# agent_test.sh - tests real agents with real processes: start, stop, adopt, limits, sessions, drain.
 # waits: processes
 set -eu
 

@@ -1,4 +1,5 @@
-"""Cases of agents_check.sh: every kind of silence, links that flap, a daemon that is down for longer, kills at random."""
+"""Cases of agents_check.sh: every kind of lost connection, flapping links, a longer outage of the daemon, random
+kills."""
 import os
 import random
 import signal
@@ -11,8 +12,8 @@ skip_unless(BERTH, BERTHD, AGENT, SHIM, "python3", "ip", "nsenter", "unshare")
 skip_unless_root()
 SLEEP = ["/bin/sleep", "600"]
 FLAPS_S, CHAOS_S = 80, 60
-# Longer than any of the programs stands still on a busy machine: who is not cut off is neither lost nor fenced, and who is has ended
-# within a lease after its fence.
+# Longer than any program is delayed on a busy machine: a connected node is neither lost nor fenced, and on a
+# disconnected node the instance has ended within a lease after its fence.
 LEASE_S, FENCE_S = 6, 8
 SEED = int(os.environ.get("BERTH_SEED", random.randrange(1 << 30)))
 
@@ -85,10 +86,10 @@ def the_daemon_is_down_and_nothing_stops():
         assert len(c.diary()) == 1, c.diary()
         assert sorted(i["id"] for i in c.instances() if i["workload"] != str(short)) == instances
         assert not c.lost_ever(), c.lost_ever()
-        assert len(gone) <= 1, gone  # the shell of the one that ended
+        assert len(gone) <= 1, gone  # the shell of the job that ended
 
 
-# It says when it begins and when it has done its work; a second one of the same number would be seen.
+# Records when the instance begins and when its work is done, so that a second run of the same instance is detected.
 WORK = 'me="$BERTH_WORKLOAD $BERTH_INSTANCE"; echo "begin $me" >>"$1"/diary; sleep "$2"; echo "end $me" >>"$1"/diary'
 
 
@@ -140,7 +141,7 @@ def kills_at_random_lose_and_double_nothing():
             begins = [line for line in begun if line[0] == str(job)]
             if c.state("jobs", job) == "ended":
                 assert ends, f"seed {SEED}: job {job} is said to have ended, and has not: {begins}"
-            # One that did its work and is begun again was not believed: only where its end could not be kept.
+            # A job that did its work may be started again if its end was not recorded, but then it must not end twice.
             assert len(ends) <= 1, f"seed {SEED}: job {job} did its work {len(ends)} times"
         wait_for("nothing is left", lambda: not any(a.instances() or a.processes() for a in c.agents.values()))
         print(f"# seed {SEED}: {len(jobs)} jobs, {len(begun)} starts")

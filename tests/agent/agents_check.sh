@@ -1,5 +1,5 @@
 #!/bin/bash
-# agents_check.sh - the same as agents_test.sh for longer: every kind of silence, daemon down, random kills.
+# agents_check.sh - a longer agents_test.sh: every kind of lost connection, an outage of the daemon, random kills.
 # waits: processes, networks
 set -eu
 

@@ -1,8 +1,8 @@
-"""Agents on machines of their own, as far as the network goes: for agents_test.py and agents_check.py.
+"""Agents in network namespaces of their own, for agents_test.py and agents_check.py.
 
-A bridge in a namespace of its own, a namespace for each agent, and the one that the test itself and the daemon live in
-(agents_test.sh makes that one). Both ends of every link are in these. None has a name: each lasts as long as the process
-that holds it, which ends with the test however that ends.
+There is a namespace with a bridge, one for each agent, and one for the test and the daemon (made by agents_test.sh).
+Both ends of every link are in these. The namespaces have no names: each exists as long as the process that holds it,
+which ends with the test in any case.
 """
 import os
 import signal
@@ -20,7 +20,7 @@ def tool(*words, inside=None):
 
 
 class Holder:
-    """A network namespace, for as long as the test has this process's standard input open."""
+    """A network namespace. It exists until the test closes this process's standard input."""
 
     def __init__(self):
         self.process = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
@@ -38,7 +38,7 @@ class Holder:
 
 
 class Net:
-    """The bridge, and who is plugged into it."""
+    """The bridge, and the hosts connected to it."""
 
     def __init__(self):
         self.bridge, self.hosts = Holder(), {}
@@ -54,7 +54,7 @@ class Net:
         tool("ip", "link", "set", "berth0", "up", inside=pid)
 
     def host(self, name):
-        """A new machine; returns what to put before a command that is to run there."""
+        """Makes a host; returns the command prefix that runs a program in it."""
         holder = Holder()
         address = f"10.77.0.{len(self.hosts) + 2}"
         self.hosts[name] = (holder, address)
@@ -62,16 +62,16 @@ class Net:
         return ["nsenter", f"--net=/proc/{holder.pid}/ns/net"]
 
     def cut(self, name):
-        """Nothing comes or goes."""
+        """Cuts the link in both directions."""
         tool("ip", "link", "set", name, "down", inside=self.bridge.pid)
 
     def mute(self, name):
-        """What it sends to the daemon is lost on the way: to an address of the link layer that nobody has."""
+        """Drops everything from the host to the daemon, by a link-layer address that nobody has."""
         tool("ip", "neigh", "replace", DAEMON, "lladdr", "02:00:00:00:00:99", "dev", "berth0", "nud", "permanent",
              inside=self.hosts[name][0].pid)
 
     def deafen(self, name):
-        """What the daemon sends to it is lost on the way."""
+        """Drops everything from the daemon to the host."""
         tool("ip", "neigh", "replace", self.hosts[name][1], "lladdr", "02:00:00:00:00:99", "dev", "berth0", "nud",
              "permanent")
 
@@ -90,7 +90,7 @@ class Net:
 
 
 class NetCluster(Cluster):
-    """A daemon and `count` agents, each behind a link of its own."""
+    """A daemon and `count` agents, each behind its own link."""
 
     def __init__(self, count, options=(), prefix=(), agent_prefix=(), lease=LEASE_S):
         self.net = Net()
@@ -120,7 +120,7 @@ class NetCluster(Cluster):
             raise
 
     def __exit__(self, kind, value, trace):
-        for agent in self.agents.values():  # a paused one does not even let itself be waited for
+        for agent in self.agents.values():  # waiting for a paused process would never end
             if agent.process:
                 agent.process.kill(signal.SIGCONT)
         self.daemon.kill(signal.SIGCONT)
@@ -144,11 +144,11 @@ class NetCluster(Cluster):
         return [e for e in self.get("/v1/events")["items"] if e["type"] == "NodeLost"]
 
     def sole(self, fence=FENCE_S, **keys):
-        """A job of which there may be one at a time, and that says so in the diary if there are two."""
+        """Submits a job that may run once at a time; it writes to the diary if two of it run."""
         return self.job(["/usr/bin/python3", "-c", SOLE, str(self.shared)], on_lost="fence", fence=f"{fence}s", **keys)
 
     def place_of(self, work):
-        """(node, instance) of the one that runs."""
+        """Returns (node, instance) of the running instance."""
         found = [(i["node"], i["id"]) for i in self.instances(work) if i["state"] == "running"]
         return found[0] if len(found) == 1 else None
 
@@ -156,7 +156,7 @@ class NetCluster(Cluster):
         return wait_for(f"{work} runs", lambda: (p := self.place_of(work)) and p[1] != but and p)
 
 
-# It ignores a polite end, and has a child that has left its session. The lock goes when the last of them has gone.
+# Ignores SIGTERM and has a child in another session. The lock is released when both have ended.
 SOLE = """
 import fcntl, os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -222,7 +222,7 @@ int gettimeofday(struct timeval *restrict ret, void *restrict zone)
 
 
 class Clock:
-    """A wall clock that can be set, without touching the machine's: for one program and those it starts."""
+    """A wall clock for one program and its children that can be set without changing the machine's."""
 
     def __init__(self, folder, name):
         self.file, library = folder / f"clock-{name}", folder / "clock.so"
@@ -238,9 +238,10 @@ class Clock:
 
 
 def fence_round(c, job, how, kill=None):
-    """One silence, from the moment that the only one runs on a node until the next one runs on another, and there alone.
+    """Loses one connection: waits until the job runs on a node, disconnects the node, and waits until the job runs on
+    another node, and only there.
 
-    `how`: what Net does to the node's link (None: nothing); `kill`: the signal that its agent gets.
+    `how`: the method of Net for the node's link (None: the link stays); `kill`: the signal that its agent gets.
     """
     node, instance = c.instance_of(job)
     agent = c.agents[node]

@@ -1,7 +1,7 @@
-"""Cases of agents_test.sh: what a cluster does when machines, programs and networks go away and come back.
+"""Cases of agents_test.sh: a cluster whose machines, programs and networks fail and return.
 
-No case asks how long anything took. That there is never a second one of a kind is held by a lock in the kernel, which
-the jobs themselves take (agents_net.SOLE).
+No case checks how long something took. The jobs themselves take a lock in the kernel, which shows whether two of a kind
+ever ran at once (agents_net.SOLE).
 """
 import shutil
 import signal
@@ -46,7 +46,7 @@ def one_that_fences_is_never_there_twice():
         fence_round(c, job, "cut", kill=signal.SIGKILL)
 
 
-PAUSED_LEASE_S = 8  # no agent may be lost: longer than a busy machine lets one stand still
+PAUSED_LEASE_S = 8  # no agent may be lost: longer than a busy machine delays an agent
 
 
 @case
@@ -131,13 +131,13 @@ def running(c):
 
 
 def settled(c):
-    """What runs, once nothing is being started any more."""
+    """Returns the running processes, once no more are being started."""
     first = running(c)
     time.sleep(1)
     return first if first == running(c) and all(first.values()) else None
 
 
-AWAY_S = 60  # longer than an agent may take to start again, much shorter than a jump
+AWAY_S = 60  # longer than a restart of an agent, much shorter than a clock jump
 
 
 @case
@@ -152,7 +152,7 @@ def clocks_jump_and_nothing_expires():
         for who, days in (("berthd", 1), ("n1", -1), ("n1", 1), ("n1", 0), ("berthd", -1), ("berthd", 0)):
             c.clocks[who].set(days * DAY_S)
             time.sleep(LEASE_S / 2)
-            c.agents["n1"].process.end()  # certificates are looked at anew
+            c.agents["n1"].process.end()  # a restart checks the certificates
             c.agents["n1"].start()
             ran = c.job(["/bin/true"], name=f"{who}{days}")
             c.wait_state("jobs", ran, "ended")
@@ -162,7 +162,7 @@ def clocks_jump_and_nothing_expires():
         wait_for("the same runs in the end", lambda: running(c) == before)
 
 
-WRONG_S = 14  # less than a lease
+WRONG_S = 14  # shorter than a lease
 
 
 @case
@@ -173,7 +173,7 @@ def a_clock_that_is_weeks_ahead_for_a_while_leaves_nothing_behind():
         c.wait_state("jobs", limited, "running")
         before = wait_for("it runs", lambda: sum(map(len, running(c).values())) and running(c))
         assert "alarm" not in c.berth("status")
-        c.clocks["berthd"].set(20 * DAY_S)  # certificates of agents are good for two weeks
+        c.clocks["berthd"].set(20 * DAY_S)  # agents' certificates are valid for two weeks
         wait_for("the alarm", lambda: "clock" in [a["alarm"] for a in c.get("/v1/alarms")["items"]])
         assert "ahead of the time that berthd goes by" in c.berth("status")
         assert [e for e in c.get("/v1/events?limit=500")["items"] if e["type"] == "Alarm"]
@@ -188,7 +188,7 @@ def a_clock_that_is_weeks_ahead_for_a_while_leaves_nothing_behind():
 
 
 class ClockCluster(NetCluster):
-    """The daemon and n1 have clocks of their own."""
+    """A cluster in which the daemon and n1 have clocks of their own."""
 
     def __init__(self, count):
         super().__init__(count, lease=AWAY_S)

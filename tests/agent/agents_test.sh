@@ -1,5 +1,5 @@
 #!/bin/bash
-# agents_test.sh - several agents, each behind a network of its own: partitions, kill -9, paused processes, clock jumps.
+# agents_test.sh - tests several agents with networks of their own: partitions, kill -9, paused processes, clock jumps.
 # waits: processes, networks
 set -eu
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""errand_agent.py URL NODE TOKEN [INSTANCE STATE]... - an agent of the smallest kind, for errand_test.sh.
+"""errand_agent.py URL NODE TOKEN [INSTANCE STATE]... - a minimal agent for errand_test.sh.
 
-It reports instances, then hears of errands and does them on this machine: logs come from a file in the working folder,
-commands are run. Prints "ready" when it hears. SIGTERM ends it.
+It reports instances and serves sessions on this machine: logs come from a file in the working folder, commands are run.
+Prints "ready" when it is connected. SIGTERM ends it.
 """
 import base64
 import fcntl
@@ -95,8 +95,9 @@ class Errand:
         if line.get("terminal"):
             self.terminal, slave = pty.openpty()
             self.size(line)
-            # A session of its own, whose terminal standard input is, and where Ctrl-C counts even if whoever runs the tests ignores it. By
-            # programs, not between fork and exec: there are threads.
+            # Runs the command in a session with standard input as its terminal and with the default action for SIGINT,
+            # even if the tests run with SIGINT ignored. External programs do that, since forking code in a threaded
+            # process is unsafe.
             self.process = subprocess.Popen(["setsid", "--ctty", "env", "--default-signal=INT", *line["command"]], stdin=slave, stdout=slave, stderr=slave,
                                             env=environment)
             os.close(slave)
@@ -108,7 +109,7 @@ class Errand:
             pipes = {"out": self.process.stdout.fileno(), "err": self.process.stderr.fileno()}
             stdin = self.process.stdin.fileno()
         threading.Thread(target=self.feed, args=(stdin,), daemon=True).start()
-        lock = threading.Lock()  # one at a time for an errand
+        lock = threading.Lock()  # one write at a time per session
         readers = [threading.Thread(target=self.read, args=(name, fd, lock)) for name, fd in pipes.items()]
         for reader in readers:
             reader.start()
@@ -121,7 +122,7 @@ class Errand:
         while not self.closed:
             try:
                 piece = os.read(fd, PIECE)
-            except OSError:  # of a terminal whose other side is closed
+            except OSError:  # the terminal's other side is closed
                 break
             if not piece:
                 break

@@ -1,5 +1,6 @@
 #!/bin/bash
-# errand_test.sh - people talk to what runs: berth, berthd and a small agent (errand_agent.py) that does what it is told.
+# errand_test.sh - tests sessions to running pods (logs, exec, signal, cp): berth, berthd and a minimal agent
+# (errand_agent.py).
 # waits: processes
 set -u
 
@@ -19,7 +20,7 @@ out_is() {
     fi
 }
 
-# tells WORDS: on standard error; it may be the other side that speaks.
+# tells WORDS: expects the words on standard error, from berth or from the remote command.
 tells() {
     grep -qF -- "$1" "$work/err" && return
     echo "standard error should say '$1':"
@@ -27,7 +28,7 @@ tells() {
     return 1
 }
 
-# until COMMAND...: waits for it to succeed, as long as it takes; the test as a whole has a bound.
+# until_true COMMAND...: waits without a bound until the command succeeds; the test as a whole has a time limit.
 until_true() {
     until "$@"; do sleep 0.05; done
 }
@@ -104,7 +105,7 @@ logs_follow() {
     "$berth" logs -f web >"$work/follow" &
     local reader=$!
     until_true grep -qs three "$work/follow"
-    until_true grep -qs uno "$work/follow" # both have been read to their end
+    until_true grep -qs uno "$work/follow" # both logs have been read to their end
     echo 'THE END' >>"$work/node/log.$first"
     printf '\nTHE END\n' >>"$work/node/log.$second"
     wait $reader && grep -qx '\[web.alice/0\] THE END' "$work/follow" && grep -qx '\[web.alice/1\] THE END' "$work/follow"
@@ -144,7 +145,8 @@ exec_pipe() {
 }
 check 'megabytes through it and back' exec_pipe
 exec_tty() {
-    # The terminal that `script` makes is 24 by 80 at first; Ctrl-C goes to the command, which takes it.
+    # The terminal of `script` has 24 rows and 80 columns at first; Ctrl-C must reach the remote command, which traps
+    # it.
     local to
     printf 'stty rows 33 cols 99; exec "%s" exec -it web -- sh -c '"'"'stty size; tty >/dev/null && echo tty; trap "echo caught; exit 7" INT; echo go; while :; do sleep 0.1; done'"'"'\n' "$berth" >"$work/tty.sh"
     mkfifo "$work/keys"
@@ -197,7 +199,7 @@ check 'a file into a folder here' cp_out_file
 cp_none() { ends 1 "$berth" cp web/0:box/nothing "$work/x" && [ ! -e "$work/x" ]; }
 check 'what is not there' cp_none
 cp_evil() {
-    # A tar in the pod that sends what nobody asked for.
+    # A tar in the pod that sends other files than the requested ones.
     mkdir -p "$work/evil" "$work/target"
     ln -s "$work/evil" "$work/node/out"
     mkdir "$work/node/trap"
@@ -266,7 +268,7 @@ url, token, instance = sys.argv[1:]
 connection = http.client.HTTPConnection(urllib.parse.urlparse(url).netloc)
 counts = {}
 begin = time.monotonic()
-while sum(counts.values()) < 2000 and time.monotonic() - begin < 20:  # after a minute the first are given up
+while sum(counts.values()) < 2000 and time.monotonic() - begin < 20:  # the first sessions end after a minute
     connection.request("POST", f"/v1/instances/{instance}/exec", '{"command": ["sleep", "1000"]}',
                        {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
     answer = connection.getresponse()
@@ -278,8 +280,8 @@ END
 }
 check 'a flood of commands is bounded' too_many
 slow_reader() {
-    # Somebody reads the first line of an endless command and then nothing more, without hanging up: soon the agent can
-    # bring no more, whatever lies in buffers between.
+    # A client reads the first line of an endless command and then nothing more, without disconnecting: soon the agent's
+    # writes must block, however much the buffers between hold.
     local before=-1 now=0 from line
     BERTH_TOKEN_FILE=$work/token "$berth" exec web.alice -- sh -c 'echo begun; exec yes' >"$work/pipe" &
     local reader=$!

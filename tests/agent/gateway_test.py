@@ -12,8 +12,8 @@ from ports import free_ports
 skip_unless(BERTH, BERTHD, AGENT, SHIM, "python3")
 skip_unless_root()
 
-# Finishes what it is at when it is told to end, as a service should. Its socket is handed to it: both nodes are this machine, and a port that
-# one is about to bind would be free for the other.
+# A server that finishes its requests when it is told to stop. Its socket is passed to it: both nodes are this machine,
+# so a port that one server has not bound yet would be free for the other.
 SERVER = """
 import http.server, os, signal, socket, threading
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -42,7 +42,7 @@ def answers(port):
 
 
 class Visitors:
-    """Threads that ask again and again, and count."""
+    """Threads that send requests continuously and count the results."""
 
     def __init__(self, port, threads=3):
         self.port, self.stop, self.good, self.bad, self.seen = port, False, 0, [], set()

@@ -1,5 +1,5 @@
 #!/bin/bash
-# gateway_test.sh - real load balancers before a service whose replicas move: no request fails.
+# gateway_test.sh - tests real load balancers in front of a service whose replicas move: no request fails.
 # waits: processes, networks
 set -eu
 
@@ -7,8 +7,8 @@ set -eu
 . "$(dirname "$0")/../kit.sh"
 needs python3
 run=(python3 "$here/agent/gateway_test.py" "$@")
-# In a network of its own, where that can be had: of every cluster the first app is given the same ports, and one that a job of another test
-# is about to bind would be free for a socket here.
+# Runs in its own network namespace if possible: the first app of every cluster gets the same ports, and a port that a
+# job of another test has not bound yet would be free here.
 if unshare --net ip link set lo up 2>/dev/null; then
     run=(unshare --net sh -c 'ip link set lo up && exec "$@"' sh "${run[@]}")
 fi

@@ -1,4 +1,5 @@
-"""GPUs of a real agent and a real daemon: the driver's library is one that reads its world from a file."""
+"""Cases of gpu_test.sh: GPUs of a real agent and a real daemon. A fake driver library reads the GPUs' state from a
+file."""
 import contextlib
 import os
 import pathlib
@@ -15,7 +16,7 @@ SLEEP = ["sleep", "1000"]
 
 
 class World:
-    """What the library says; told to the agents by their environment."""
+    """The state that the fake library reports. Agents find the file by an environment variable."""
 
     def __init__(self):
         self.file = pathlib.Path(tempfile.mkdtemp(prefix="berth-gpu-")) / "world"
@@ -42,7 +43,7 @@ class World:
         return self.put()
 
     def driver(self, trouble=None):
-        """What the driver as a whole does; None: it is well."""
+        """Sets a failure of the whole driver; None: no failure."""
         self.lines.pop("driver", None)
         if trouble:
             self.lines["driver"] = trouble
@@ -66,7 +67,7 @@ def cluster(gpus=2):
 
 
 def environ(agent, instance):
-    """Of the first process of an instance."""
+    """Returns the environment of the instance's first process."""
     def look():
         for pid in group(agent, instance):
             text = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -78,7 +79,8 @@ def environ(agent, instance):
 
 
 def group_files(agent, name, *files):
-    """Of a group of the agent's, in whatever hierarchies there are: on cgroup v2 alone there is no folder above it."""
+    """Returns the files of one of the agent's cgroups, in all hierarchies; with cgroup v2 alone there is no folder
+    above it."""
     found = (pathlib.Path("/sys/fs/cgroup", tree, agent.group, name, file) for tree in GROUPS for file in files)
     return [path for path in found if path.exists()]
 
@@ -124,7 +126,8 @@ def device(agent, name, major, minor):
 
 
 def opened(c, nodes, **keys):
-    """What a job with these keys is answered when it opens each of them: 1 where it may not, 6 where there is no driver behind it."""
+    """Returns the errno values that a job with these keys gets when it opens each node: 1 if the device is forbidden, 6
+    if it is allowed, since no driver is behind it."""
     script = ("import os,sys\nfor path in sys.argv[1:]:\n"
               " try: os.open(path, os.O_RDONLY)\n"
               " except OSError as e: print('device', e.errno, flush=True)\n")
@@ -136,7 +139,8 @@ def opened(c, nodes, **keys):
 @case
 def gpus_of_others_cannot_be_opened():
     with cluster() as (_, c, n1):
-        nodes = [device(n1, f"nvidia{minor}", 195, minor) for minor in (0, 1, 2, 255)]  # one of which nobody told
+        # the library does not report one of them
+        nodes = [device(n1, f"nvidia{minor}", 195, minor) for minor in (0, 1, 2, 255)]
         one, got = opened(c, nodes, gpu=1)
         if not kernel_takes(CGROUP_DEVICE):
             assert "gpu" in one["unenforced"], one
@@ -165,7 +169,7 @@ def a_silent_driver_gives_nothing():
         told = [k for k in c.get("/v1/nodes/n1")["status"]["conditions"] if k["type"] == "GpuFailed"]
         assert len(told) == 1 and "does not count" in told[0]["text"], told
         sees_none(c, n1, nodes)
-        n1.process.end(signal.SIGKILL)  # the next one has never heard of any GPU
+        n1.process.end(signal.SIGKILL)  # the next agent has never seen a GPU
         n1.start()
         sees_none(c, n1, nodes)
         waits = c.job(SLEEP, gpu=1)
@@ -204,7 +208,7 @@ def one_that_is_lost_gets_nothing_more():
         assert len(node["gpus"]) == 2, node
         second = running(c, c.job(SLEEP, gpu=1))
         assert second["gpus"] != first["gpus"], (first, second)
-        assert running(c, first["workload"])["id"] == first["id"]  # who has it keeps it
+        assert running(c, first["workload"])["id"] == first["id"]  # the instance that has the GPU keeps it
         c.berth("job", "cancel", first["workload"])
         wait_for("it is gone", lambda: not c.instances(first["workload"]))
         third = c.job(SLEEP, gpu=1)
@@ -218,7 +222,8 @@ def one_that_is_lost_gets_nothing_more():
 def use_is_told_and_over_use_is_ended():
     with cluster(1) as (world, c, n1):
         good = running(c, c.job(SLEEP, gpu=0.5))
-        bad = running(c, c.job(SLEEP, gpu={"share": 0.4, "memory": "300Mi"}, retries=0))  # once more it would not be over
+        # a second run would not exceed its share
+        bad = running(c, c.job(SLEEP, gpu={"share": 0.4, "memory": "300Mi"}, retries=0))
         assert bad["unenforced"] == ["gpu-memory"], bad
         for i, memory in ((good, 400), (bad, 250)):
             world.process("GPU-0", group(n1, i["id"])[-1], memory, 30)
@@ -246,7 +251,7 @@ def over_use_of_one_that_is_unwell_is_ended():
         assert running(c, good["workload"])["id"] == good["id"]
 
 
-# Two GPUs in /dev, the first with two parts, for whoever is started with this.
+# Runs a program with two GPUs in /dev, the first of which has two MIG parts.
 WITH_FILES = ["unshare", "--mount", "sh", "-ec", """
 dev=$(mktemp -d)
 mount -t tmpfs -o mode=755 dev "$dev"
@@ -296,7 +301,8 @@ def a_container_has_the_files_of_its_own():
             log = c.berth("logs", job)
             assert f"file nvidia{held}\n" in log and "file nvidiactl" in log, log
             assert f"file nvidia{1 - held}" not in log, log
-            assert "not permitted" not in log and "No such device or address" in log, log  # no driver behind them
+            # the device files have no driver
+            assert "not permitted" not in log and "No such device or address" in log, log
 
 
 MPS = """#!/bin/sh
@@ -309,7 +315,7 @@ echo "$CUDA_VISIBLE_DEVICES $(id -u)" >"$CUDA_MPS_LOG_DIRECTORY/control.log"
 
 @contextlib.contextmanager
 def mps(program):
-    """A program of that name on the agent's path."""
+    """Puts this program on the agent's PATH as nvidia-cuda-mps-control."""
     with tempfile.TemporaryDirectory(prefix="berth-mps-") as folder:
         os.chmod(folder, 0o755)
         file = pathlib.Path(folder) / "nvidia-cuda-mps-control"
@@ -323,7 +329,7 @@ def mps(program):
 
 
 def assert_bounded(agent, name):
-    """What runs as the owner beside the owner's instances is no way around their limits."""
+    """The MPS daemon runs as the owner beside the owner's instances, so it needs limits, too."""
     for files in (("memory.max", "memory.limit_in_bytes"), ("pids.max",), ("cpu.max", "cpu.cfs_quota_us")):
         for file in group_files(agent, name, *files):
             word = file.read_text().split()[0]
@@ -356,7 +362,7 @@ def shares_go_through_mps_and_leave_nothing():
         wait_for("the first is gone", lambda: first["id"] not in n1.instances())
         wait_for("so is the daemon of the other owner", lambda: not apart.exists())
         assert pathlib.Path(f"/proc/{daemon}").exists()
-        n1.process.end(signal.SIGKILL)  # what it knows of the daemon is on disk
+        n1.process.end(signal.SIGKILL)  # the agent stores on disk what it knows of the MPS daemon
         n1.start()
         c.berth("job", "cancel", jobs[1])
         wait_for("so is the daemon", lambda: not pathlib.Path(f"/proc/{daemon}").exists())
@@ -373,7 +379,7 @@ def without_mps_a_share_is_watched():
         wait_for("it says so", lambda: any("gpu.no-mps" in line and "no such luck" in line for line in n1.process.log))
         assert not list((n1.state / "mps").iterdir())
         n1.process.end(signal.SIGKILL)
-        n1.start()  # the next one tells it, too
+        n1.start()  # the next agent reports it, too
         assert c.get(f"/v1/instances/{one['id']}").get("unenforced") == ["gpu-memory"]
 
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# gpu_test.sh - GPUs of a real agent, told by a library that stands in for the driver's.
+# gpu_test.sh - tests GPUs of a real agent with a fake driver library.
 # waits: processes
 set -eu
 

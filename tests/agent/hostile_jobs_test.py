@@ -1,7 +1,7 @@
-"""Cases of hostile_jobs_test.sh. Each runs beside a neighbour that writes a line ten times a second.
+"""Cases of hostile_jobs_test.sh. Each runs beside a neighbour job that writes a line ten times a second.
 
-Held after each: the neighbour is the same process and goes on, the node was never lost, and of the hostile one nothing is
-left: no process, group, mount, folder, secret.
+After each case the neighbour must be the same process and still run, the node must never have been lost, and nothing of
+the hostile job may be left: no process, cgroup, mount, folder or secret.
 """
 import base64
 import contextlib
@@ -39,7 +39,7 @@ while True:
     os.wait()
 """
 STUBBORN = "trap '' TERM HUP INT; "
-# Three generations that turn away from their parents; what begins it ends after a second.
+# Three generations of processes that leave their parents' sessions; the first process ends after a second.
 HIDE = """
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -56,12 +56,13 @@ LEFT = "f=berth-left-$BERTH_INSTANCE; mkdir -p /tmp/$f/deep; echo x >/tmp/$f/dee
 
 
 class Beside(Cluster):
-    """A daemon, an agent and the neighbour; what must hold in the end is looked at by itself."""
+    """A daemon, an agent and the neighbour. The end of the context checks the final state."""
 
     def __enter__(self):
         super().__enter__()
         try:
-            self.node("n1", options=["--uid-first", str(10000000 + os.getpid())])  # nobody else on this machine has it
+            # uids that no other test on this machine uses
+            self.node("n1", options=["--uid-first", str(10000000 + os.getpid())])
             self.neighbour = self.job(["/bin/sh", "-c", "while :; do echo tick; sleep 0.1; done"], name="neighbour")
             self.wait_state("jobs", self.neighbour, "running")
             (self.instance,) = [int(i["id"]) for i in self.instances()]
@@ -89,22 +90,22 @@ class Beside(Cluster):
         return sum(file.read_text().count("tick") for file in folder.iterdir())
 
     def groups(self):
-        """Of instances."""
+        """Returns the cgroups of instances."""
         return {g.name for c in GROUPS for g in pathlib.Path("/sys/fs/cgroup", c, self.agent_here.group).glob("i[0-9]*")}
 
     def mounts(self):
         return [line for line in pathlib.Path("/proc/mounts").read_text().splitlines() if str(self.agent_here.state) in line]
 
     def alone(self):
-        """Nothing but the neighbour is there."""
+        """Returns whether only the neighbour is left."""
         return (self.agent_here.instances() == [self.instance] and len(self.groups()) == 1 and
                 all(f"{self.instance}" in line for line in self.mounts()))
 
     def leftovers(self):
-        """Of the owner, where all may write, and with the kernel."""
+        """Returns files of the owner in shared folders, and its System V IPC objects."""
         files = []
         for entry in (e for folder in ("/tmp", "/var/tmp", "/dev/shm") for e in os.scandir(folder)):
-            with contextlib.suppress(FileNotFoundError):  # it went meanwhile
+            with contextlib.suppress(FileNotFoundError):  # the file was removed meanwhile
                 if entry.stat(follow_symlinks=False).st_uid == self.uid:
                     files.append(entry.path)
         return files + [(kind, line) for kind, column in (("shm", 7), ("sem", 4), ("msg", 7))
@@ -126,7 +127,8 @@ class Beside(Cluster):
         assert not strange, strange
 
     def enforced(self, *resources):
-        """Whether this kernel holds such limits: what follows would otherwise hurt the machine that tests."""
+        """Returns whether this kernel enforces limits of these resources; without them the case would harm the
+        machine."""
         tame = self.job(["/bin/sleep", "600"], name="tame", limits=TIGHT)
         self.wait_state("jobs", tame, "running")
         time.sleep(1)
@@ -143,7 +145,7 @@ class Beside(Cluster):
 
 
 def has(path, what):
-    """Is this a file with these bytes in it? One that goes meanwhile is not."""
+    """Returns whether this is a file with these bytes in it; a file that is removed meanwhile is not."""
     with contextlib.suppress(OSError):
         return path.is_file() and what in path.read_bytes()
     return False
@@ -212,11 +214,12 @@ def a_flood_of_words():
         for _ in range(20):
             sizes = []
             for file in folder.iterdir():
-                with contextlib.suppress(FileNotFoundError):  # it is being renamed
+                with contextlib.suppress(FileNotFoundError):  # the file is being renamed
                     sizes.append(file.stat().st_size)
             assert len(sizes) <= 3 and sum(sizes) <= 65536 * 2 + 4096, sizes
             time.sleep(0.1)
-        tail = c.berth("logs", "--tail", "3", flood).splitlines()  # and what came while it was read
+        # the last lines, and lines that came while they were read
+        tail = c.berth("logs", "--tail", "3", flood).splitlines()
         assert tail and all(set(line) <= {"x"} for line in tail), tail[:5]
         wait_for("the neighbour goes on", lambda: c.ticks() > before + 3)
         c.cancel(flood)
@@ -293,10 +296,10 @@ def a_hundred_hostile_ones():
         for job in jobs:
             c.run("job", "cancel", job)
         wait_for("nothing of them is left", c.alone)
-        assert c.leftovers()  # the neighbour's owner is here: these may be its files
+        assert c.leftovers()  # the neighbour's owner is the same, so its files may stay
 
 
-# A tar that sends what is in $ARCHIVE, whatever it was asked for.
+# A fake tar that sends one of $ARCHIVES, whatever is requested.
 EVIL_TAR = """mkdir $EVIL && cd $EVIL && printf '#!/bin/sh\\ncat $EVIL/$(cat $EVIL/which)\\n' >tar && chmod 755 tar
 python3 -c 'import base64, json, os, zlib
 for name, data in json.loads(zlib.decompress(base64.b64decode(os.environ["ARCHIVES"]))).items():
@@ -305,7 +308,7 @@ ln -s /etc/shadow mine; echo ready; sleep 600"""
 
 
 def archive(*entries):
-    """(name, type, target, text): as a tar of a pod can send it."""
+    """Returns a tar archive of (name, type, target, text) entries, as a pod's tar could send it."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as made:
         for name, kind, target, text in entries:
@@ -318,8 +321,8 @@ def archive(*entries):
 
 @case
 def copies_out_of_a_pod_stay_in_their_folder():
-    """The pod's tar sends what it likes: beside the copy nothing appears, and no link in the copy leads out of it. And its own tar reads no
-    more than the pod's user."""
+    """A pod's tar may send anything: no file appears outside the copy, and no link in the copy leads outside. The pod's
+    own tar reads no more than the pod's user may."""
     link, hard, plain, folder = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.REGTYPE, tarfile.DIRTYPE
     with Beside() as c:
         home = c.work / "home"
@@ -364,7 +367,7 @@ def copies_out_of_a_pod_stay_in_their_folder():
         c.run("job", "cancel", job)
 
 
-# Binds the first port of a range that it gets and listens; says which, or what the kernel answered for each.
+# Binds the first available port of a range and listens; prints it, and the error for each port before it.
 BIND = """
 import errno, socket, sys, time
 first, last = int(sys.argv[1]), int(sys.argv[2])
@@ -383,7 +386,8 @@ time.sleep(600)
 
 @case
 def ports_of_other_apps_are_theirs():
-    """A job cannot bind a port of the block of an app that is on its node, and one that had it before is told of: on both sides."""
+    """A job cannot bind a port in the range of an app on its node; a job that had bound one before is reported at
+    both."""
     def binds(first, last, kind, name):
         job = c.job(["python3", "-c", BIND, str(first), str(last), kind], name=name)
         return job, wait_for(f"{name} has said something", lambda: c.run("logs", job).stdout.splitlines())
@@ -394,7 +398,7 @@ def ports_of_other_apps_are_theirs():
             return all(any("PortConflict" in line and part in line for line in text.splitlines()) for part in parts)
         wait_for(f"describe {kind} {ident} tells of {parts}", look)
     with Beside() as c:
-        early, lines = binds(10002, 10015, "6", "early")  # the first app gets 10000 to 10015, and nobody is there yet
+        early, lines = binds(10002, 10015, "6", "early")  # the first app will get 10000 to 10015, which are still free
         held = lines[-1].split()[1]
         assert lines[-1] == f"bound {held}", lines
         app = c.app(name="web", command=["python3", "-c", "import http.server, os; http.server.test(port=int(os.environ['PORT']))"],
@@ -416,7 +420,7 @@ def ports_of_other_apps_are_theirs():
             described("job", job, "port 10015, which is reserved for another app")
         described("app", app, "port 10015, which is reserved for this one", f"port {held}, which is reserved for this one")
         assert "PortConflict" not in c.berth("describe", "job", free) and "web" not in c.berth("describe", "job", early)
-        c.agent_here.process.end()  # the next agent keeps them just so
+        c.agent_here.process.end()  # the next agent reserves the same ports
         c.agent_here.start()
         job, lines = binds(10000, 10000, "4", "later")
         assert lines == ["EPERM 10000"], lines

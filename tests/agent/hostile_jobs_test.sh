@@ -1,5 +1,6 @@
 #!/bin/bash
-# hostile_jobs_test.sh - jobs that fork, eat, flood, fill, hide and cling, on a real agent beside a well-behaved one.
+# hostile_jobs_test.sh - tests hostile jobs on a real agent: fork bombs, memory hogs, floods, full disks, hidden and
+# unkillable processes; a normal job runs beside them.
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,8 +1,9 @@
 #!/bin/bash
-# join_test.sh - the real berthd and berth: a machine is invited, joins over TLS, and its certificate opens what is its own.
+# join_test.sh - tests how a machine joins, with the real berthd and berth: invitation, join over TLS, and what its
+# certificate may access.
 #
-# curl and python3 stand for the agent here; its keys and requests are made by openssl, so that another program than ours
-# says what a certificate request is.
+# curl and python3 act as the agent. openssl makes its keys and certificate requests, as a second implementation of the
+# format.
 # waits: processes
 set -u
 
@@ -13,14 +14,15 @@ needs curl openssl python3
 kit_begin
 export no_proxy='*'
 
-# serve [OPTION...]: a daemon; $agents is its address for agents.
+# serve [OPTION...]: starts a daemon; $agents is its address for agents.
 serve() {
     start "$work/data" "$@" || return 1
     agents=$(sed -n 's/.*agents.ready.*[" =]\(https:[^" ]*\).*/\1/p' "$work/daemon.log")
     export BERTH_SERVER=$url BERTH_TOKEN_FILE=$work/data/admin.token
 }
 
-# ask STATUS CURL-OPTION...: a request to the agents' address gives this status. Its answer is in $work/body.
+# ask STATUS CURL-OPTION...: sends a request to the agents' address and expects this status. The answer is in
+# $work/body.
 ask() {
     local want=$1 got
     shift
@@ -31,24 +33,24 @@ ask() {
     return 1
 }
 
-# member NAME: of the last answer.
+# member NAME: prints this member of the last answer.
 member() {
     python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]], end="")' "$work/body" "$1"
 }
 
-# word OPTION LINE: what follows an option in a line.
+# word OPTION LINE: prints the word after an option in a line.
 word() {
     local rest=${2#*"$1 "}
     echo "${rest%% *}"
 }
 
-# request NAME [CURVE]: a key and a certificate request by openssl, NAME.key and NAME.csr.
+# request NAME [CURVE]: makes a key and a certificate request with openssl, NAME.key and NAME.csr.
 request() {
     openssl req -new -newkey ec -pkeyopt "ec_paramgen_curve:${2:-prime256v1}" -nodes -subj /CN=user:admin \
         -keyout "$work/$1.key" -out "$work/$1.csr" 2>"$work/openssl.log"
 }
 
-# body TOKEN CSR-FILE: of POST /v1/join.
+# body TOKEN CSR-FILE: prints a body of POST /v1/join.
 body() {
     python3 -c '
 import json, sys
@@ -57,7 +59,7 @@ print(json.dumps({"token": sys.argv[1], "request": open(sys.argv[2]).read(), "pr
         "$1" "$2" >"$work/join.json"
 }
 
-# join NAME: `berth node add NAME`, then its line is followed: NAME.pem is its certificate.
+# join NAME: runs `berth node add NAME` and joins as its line says; NAME.pem is the certificate.
 join() {
     local line
     line=$("$berth" node add "$1") || return 1
@@ -66,7 +68,8 @@ join() {
     member certificate >"$work/$1.pem" && member ca >"$work/ca.pem"
 }
 
-# as NAME STATUS METHOD PATH [BODY]: with that certificate, and the server held to the cluster's authority.
+# as NAME STATUS METHOD PATH [BODY]: sends a request with that certificate; the server must have one of the cluster's
+# CA.
 as() {
     local name=$1 status=$2 method=$3 path=$4
     shift 4
@@ -128,7 +131,7 @@ only_what_is_its_own() {
 
 no_certificate_or_a_foreign_one() {
     ask 401 --cacert "$work/ca.pem" "$agents/v1/nodes/n1/config" || return 1
-    # Of another authority, and signed by itself, with the right name.
+    # Certificates with the right name: one of another CA, and a self-signed one.
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=node:n1 -days 2 \
         -keyout "$work/self.key" -out "$work/self.pem" 2>"$work/openssl.log" || return 1
     as self 401 GET /v1/nodes/n1/config || return 1
@@ -139,9 +142,9 @@ no_certificate_or_a_foreign_one() {
         2>"$work/openssl.log" || return 1
     cp "$work/n1.key" "$work/foreign.key"
     as foreign 401 GET /v1/nodes/n1/config || return 1
-    # On the main address certificates are not asked for.
+    # The main address does not accept client certificates.
     ask 401 --cert "$work/n1.pem" --key "$work/n1.key" "$url/v1/nodes/n1/config" || return 1
-    # And the server is held to the authority.
+    # A client with another CA refuses the server.
     ! curl -sS -o /dev/null --cacert "$work/other.pem" "$agents/healthz" 2>/dev/null &&
         ! curl -sS -o /dev/null -k --pinnedpubkey sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= "$agents/healthz" 2>/dev/null
 }
@@ -158,7 +161,7 @@ renewed() {
     openssl x509 -in "$work/again.pem" -noout -checkend 30 && ! openssl x509 -in "$work/again.pem" -noout -checkend 90
 }
 
-# One that is over: signed by the authority itself, as it would have been long ago.
+# An expired certificate: the cluster's CA itself signs it with dates in the past.
 expired() {
     local serial
     serial=$(openssl x509 -in "$work/n1.pem" -noout -serial | cut -d= -f2)
@@ -193,7 +196,7 @@ PY
     as old 200 GET /v1/nodes/n1/config || return 1
     as late 401 GET /v1/nodes/n1/config || return 1
     as late 401 POST /v1/nodes/n1/report "$report" || return 1
-    # But it is good for another one.
+    # It is still valid for a renewal.
     as late 200 POST /v1/nodes/n1/certificate \
         "$(python3 -c 'import json, sys; print(json.dumps({"request": open(sys.argv[1]).read()}))' "$work/again.csr")"
 }
@@ -263,8 +266,8 @@ a_drain_says_what_is_left() {
     wait "$waiter" && grep -qx 'node/n1 empty' "$work/out" && [ "$rc" = 0 ]
 }
 
-# The line is followed by the real agent, whose daemon never answers: while it waits, no process has the token in its arguments.
-# Each way to give the token, and the old option, which is overwritten.
+# Runs the line with the real agent against a daemon that never answers. While the agent waits, no process may have the
+# token in its arguments. Tests each way to pass the token, and the old option, which the agent overwrites.
 no_process_shows_the_token() {
     local line
     line=$("$berth" node add n6) || return 1

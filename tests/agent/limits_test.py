@@ -1,4 +1,5 @@
-"""Limits of the network, the disk and huge pages, kept by a real agent with the kernel of this machine."""
+"""Cases of limits_test.sh: a real agent enforces limits of the network, the disk and huge pages with this machine's
+kernel."""
 import contextlib
 import os
 import pathlib
@@ -24,7 +25,7 @@ def lacks(what):
 # ---- the network ----
 
 class Line:
-    """A device that leads nowhere: what is sent to its neighbour is gone."""
+    """A network device without a peer: packets to its neighbour are lost."""
 
     def __init__(self):
         self.name = f"bt{os.getpid() % 100000}"
@@ -44,14 +45,14 @@ class Line:
         run("ip", "link", "del", self.name)
 
     def sends(self, bytes_each, times, pause, stays=600):
-        """A program that sends."""
+        """Returns a program that sends packets."""
         return ["/usr/bin/python3", "-u", "-c",
                 f"import socket, time\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
                 f"for i in range({times}):\n  s.sendto(bytes({bytes_each}), ('{self.net}.2', 9)); time.sleep({pause})\n"
                 f"time.sleep({stays})"]
 
     def queues(self):
-        """Has the kernel a queue htb?"""
+        """Returns whether the kernel has the htb queue."""
         able = run("tc", "qdisc", "add", "dev", self.name, "root", "handle", "5:", "htb").returncode == 0
         run("tc", "qdisc", "del", "dev", self.name, "root")
         return able
@@ -88,7 +89,7 @@ def bandwidth_and_traffic():
         wait_for("what it sends is told", lambda: "traffic" in c.instances(weighed)[0].get("usage", {}))
         wait_for("its node has consumed it", lambda: c.get("/v1/nodes/n1").get("consumed", {}).get("traffic", "0") != "0")
 
-        # Another agent finds its class, its counts, and does not take them for new.
+        # Another agent adopts the traffic class and its counters, and does not count the bytes again.
         agent.process.end()
         agent.start()
         c.berth("job", "cancel", weighed)
@@ -99,7 +100,7 @@ def bandwidth_and_traffic():
         c.wait_state("jobs", brief, "ended")
         wait_for("its last word counts", lambda: c.get("/v1/nodes/n1")["consumed"]["traffic"] != before)
 
-        # What is sent while no agent is there counts, also of one that has ended when the next one comes.
+        # Bytes sent while no agent runs count, too, even of an instance that has ended before the next agent starts.
         before, go = c.get("/v1/nodes/n1")["consumed"]["traffic"], c.work / "go"
         late = c.job(["/bin/sh", "-c", f"until [ -e {go} ]; do sleep 0.1; done; exec \"$@\"", "sh",
                       *line.sends(60000, 200, 0, stays=0)], limits={"traffic": "1G"}, retries=0)
@@ -119,10 +120,10 @@ def bandwidth_and_traffic():
         assert "htb" not in line.queue()
 
 
-# ---- after another agent has come ----
+# ---- after a restart of the agent ------------------------------------------------------------------------------------
 
 def memory_bound(agent, instance):
-    """The file that has it; None: there is none."""
+    """Returns the file with the memory limit, or None."""
     found = (pathlib.Path("/sys/fs/cgroup", tree, agent.group, f"i{instance}", name) for tree in GROUPS
              for name in ("memory.max", "memory.limit_in_bytes"))
     return next((file for file in found if file.exists()), None)
@@ -159,7 +160,7 @@ def limits_and_settings_outlive_the_agent():
         assert c.ask("PATCH", f"/v1/apps/{app}/settings", {"title": "second"})[0] == 200
         wait_for("other settings are in force", lambda: sees("second"))
         agent.process.end(signal.SIGKILL)
-        assert c.ask("PATCH", f"/v1/apps/{app}/settings", {"title": "first"})[0] == 200  # as it was when it began
+        assert c.ask("PATCH", f"/v1/apps/{app}/settings", {"title": "first"})[0] == 200  # the value at the first start
         agent.start()
         wait_for("so is what came meanwhile", lambda: sees("first"))
         assert [i["id"] for i in c.instances(app)] == [one["id"]]
@@ -168,12 +169,12 @@ def limits_and_settings_outlive_the_agent():
 # ---- the disk and huge pages ----
 
 def fills(size):
-    """A program that fills a volume, and stays."""
+    """Returns a program that fills a volume and keeps running."""
     return ["/bin/sh", "-c", f"head -c {size} /dev/zero >/mnt/berth-maps/full; sleep 600"]
 
 
 def root_of(c):
-    """A root for containers; None: there can be none."""
+    """Returns a root folder for containers, or None if there can be none."""
     busybox = shutil.which("busybox")
     if not busybox or not (shutil.which("crun") or shutil.which("runc")):
         return lacks("there is no busybox, or neither crun nor runc")
@@ -193,12 +194,12 @@ def too_much_of_the_disk_is_seen(c, job):
     assert "of storage, its limit is 1Mi" in told, told
     kept = c.job(fills(1000), retries=0, limits={"storage": "1Mi"}, mounts=[{"path": "/mnt/berth-maps", "volume": "maps"}])
     wait_for("it is counted", lambda: c.instances(kept) and "storage" in c.instances(kept)[0].get("usage", {}))
-    assert "storage" in c.get(f"/v1/jobs/{kept}")["status"]["unenforced"]  # a process may write elsewhere, too
+    assert "storage" in c.get(f"/v1/jobs/{kept}")["status"]["unenforced"]  # a process could also write elsewhere
     c.berth("job", "cancel", kept)
 
 
 def a_count_is_judged_once(c):
-    """Who was above its limit at one count and has room again at the next goes on."""
+    """An instance above its limit at one count, but not at the next, keeps running."""
     go = c.work / "less"
     brief = c.job(["/bin/sh", "-c", f"head -c 3000000 /dev/zero >/mnt/berth-maps/more; until [ -e {go} ]; do sleep 0.1; done; "
                    ">/mnt/berth-maps/more; sleep 600"], retries=0, limits={"storage": "1Mi"},
@@ -256,7 +257,7 @@ print(path, at.f_blocks * at.f_frsize, "got", kept is not None, "more", take("mo
 import time; time.sleep(1)
 """
 
-# Pages without a mount, by one that has asked for none.
+# Takes a huge page without a mount, in a job that has requested none.
 STEALS = """
 import mmap
 m = mmap.mmap(-1, 1 << 21, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40000)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# limits_test.sh - real agents keep limits of the network, the disk and huge pages, as the kernel of this machine can.
+# limits_test.sh - tests limits of the network, the disk and huge pages on real agents, as far as this machine's kernel
+# can enforce them.
 # waits: processes
 set -eu
 

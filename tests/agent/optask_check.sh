@@ -1,5 +1,6 @@
 #!/bin/bash
-# optask_check.sh - the rest of optask_test.py (agent_kit): machines that go down, nodes that are given up, words that are lost, the manual's examples.
+# optask_check.sh - runs the remaining cases of optask_test.py (agent_kit): power failures, abandoned nodes, lost
+# messages, the manual's examples.
 # waits: processes
 set -eu
 

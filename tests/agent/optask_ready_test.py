@@ -1,4 +1,5 @@
-"""The ready OpTasks of share/optasks, forwards and back, as `berth optask run` sends them: lib.sh and the script in one."""
+"""Cases of optask_ready_test.sh: runs and undoes the ready OpTasks of share/optasks as `berth optask run` sends them:
+lib.sh and the script in one."""
 import atexit
 import functools
 import os
@@ -16,7 +17,7 @@ CASES = []
 
 
 class Skip(Exception):
-    """What this kernel or system lacks."""
+    """A feature that this kernel or system lacks."""
 
 
 def case(function):
@@ -25,7 +26,7 @@ def case(function):
 
 
 class Task:
-    """A ready one with a checkpoint folder, another root and stand-ins before the real programs."""
+    """A ready OpTask with a checkpoint folder, its own root folder, and stand-ins for system programs."""
 
     def __init__(self, name, family=None, inside=()):
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="berth-ready-"))
@@ -49,7 +50,7 @@ class Task:
         shutil.rmtree(self.work, ignore_errors=True)
 
     def stand_in(self, name, body):
-        """A program that notes how it is called and then does this."""
+        """Makes a program that records its arguments and then runs this body."""
         path = self.bin / name
         path.write_text(f"#!/bin/sh\necho {name} \"$@\" >>{self.calls}\n{body}\n")
         path.chmod(0o755)
@@ -72,7 +73,7 @@ class Task:
 
 
 class Inside:
-    """A mount and UTS namespace whose /etc and /home are copies; it lives while this does."""
+    """A mount and UTS namespace with copies of /etc and /home; it exists as long as this object."""
 
     def __init__(self):
         if os.geteuid() != 0:
@@ -95,7 +96,7 @@ class Inside:
     @classmethod
     @functools.lru_cache(maxsize=1)
     def shared(cls):
-        """One for all cases, each of which leaves it as it was."""
+        """Returns one namespace for all cases; each case leaves it unchanged."""
         inside = cls()
         atexit.register(inside.close)
         return inside
@@ -134,7 +135,7 @@ def packages_of_three_families():
         (t.work / "installed").write_text("hello-1.0-r0\n")
         t.stand_in("apk", "case \"$1\" in add) echo \"hello-${2#hello=}\" >$WORK/installed ;; info) cat $WORK/installed ;; esac")
         assert "hello 2.0-r1" in t.run("hello=2.0-r1")
-        t.run("hello=2.0-r1", undo=True)  # the version of before comes back
+        t.run("hello=2.0-r1", undo=True)  # restores the earlier version
         assert "apk add hello=1.0-r0" in t.called()
     with Task("package-install", "gentoo") as t:
         assert "none of the families" in t.run("hello", code=1)
@@ -158,7 +159,7 @@ def faults_of_package_managers_are_told_apart():
 def the_real_package_manager_of_this_system():
     if not shutil.which("apt-get") or not shutil.which("dpkg-query"):
         raise Skip("there is no apt-get")
-    with Task("package-install") as t:  # what is here is asked of the real one; what would be changed is only simulated
+    with Task("package-install") as t:  # queries go to the real package manager; changes are only simulated
         t.stand_in("apt-get", "case \"$*\" in *update) exit ;; esac; exec /usr/bin/apt-get -s \"$@\"")
         assert "dpkg 1" in t.run("dpkg")
         t.run("dpkg", undo=True)
@@ -182,7 +183,7 @@ def an_upgrade_and_the_way_back():
         t.stand_in("diff", "echo '+++ as busybox prints it'")
         t.stand_in("reboot", "")
         t.stand_in("sleep", "")
-        t.run("--reboot", code=75)  # until the machine was started anew
+        t.run("--reboot", code=75)  # until the machine was rebooted
         assert t.called().count("reboot\n") == 1
         t.run("--reboot", code=75)
         assert t.called().count("reboot\n") == 1 and t.called().count("apk upgrade") == 1
@@ -202,7 +203,8 @@ exec /bin/mount "$@"
 
 
 class Slots:
-    """A machine with two slots: folders stand for their disks and for the agent's, and starting it anew is a new boot id."""
+    """A machine with two slots. Folders stand for the slots' disks and the agent's folder; a reboot is a new boot
+    id."""
 
     def __init__(self, inside):
         self.task = t = Task("system-upgrade", "debian", inside=inside.words)
@@ -239,7 +241,7 @@ class Slots:
         return subprocess.run(["sh", AB, "--state", self.state, *words], capture_output=True, text=True, check=True).stdout.strip()
 
     def boot(self, comes_up=True):
-        """As the boot loader does it; a try that does not come up is started anew until it is over."""
+        """Boots like the boot loader; a try that does not come up is rebooted until no tries are left."""
         slot = self.ab("pick")
         while not comes_up and "try=" in self.ab("show"):
             slot = self.ab("pick")
@@ -279,15 +281,15 @@ def an_upgrade_in_the_other_slot():
         assert not (disk / "usr/sbin/policy-rc.d").exists()
         assert str(t.checkpoint) not in s.inside.read("cat", "/proc/mounts")
         assert s.ab("show") == "good=a try=b left=2" and t.called().count("reboot\n") == 1
-        s.run(code=75)  # it waits for the start
+        s.run(code=75)  # waits for the reboot
         assert t.called().count("reboot\n") == 1 and t.called().count("\napt-get -q -y") == 1
         assert s.boot() == "b"
-        assert "has not heard" in s.run(code=81)  # it is not good before its agent is heard
+        assert "has not heard" in s.run(code=81)  # the slot is not good before its agent is heard
         assert s.ab("show") == "good=a try=b left=1"
         s.heard()
         assert "slot b runs" in s.run()
         assert s.ab("show") == "good=b"
-        # Back to the system of before, which is as it was.
+        # Undo returns to the previous system, which is unchanged.
         s.run(undo=True, code=75)
         assert s.ab("show") == "good=b try=a left=2" and s.boot() == "a"
         s.heard()
@@ -306,7 +308,7 @@ def a_slot_that_was_written_over():
             s.boot()
             s.heard()
             s.run()
-            # Another upgrade, into the slot that had the system of before; the plug may be pulled meanwhile.
+            # Another upgrade overwrites the slot of the previous system; it may be interrupted by a power failure.
             t.env["BERTH_KEY"], t.env["BERTH_CHECKPOINT"] = "k2", str(t.checkpoint.with_name("k2"))
             s.inside.read("mkdir", t.checkpoint.with_name("k2"))
             if unfinished:
@@ -337,7 +339,7 @@ def a_slot_on_a_device():
             s.args[3] = f"b={name}"
             s.inside.read("mkdir", "/home/there")
             subprocess.run([*s.inside.words, "mount", device, "/home/there"], check=True)
-            assert f"{name} is mounted on /home/there" in s.run(code=1)  # whatever it is called there
+            assert f"{name} is mounted on /home/there" in s.run(code=1)  # under any name of the device
             s.inside.read("umount", "/home/there")
             s.run(undo=True)
             s.run(code=75)
@@ -358,7 +360,7 @@ def an_upgrade_that_does_not_come_up():
         assert "did not come up; this is the system of before" in s.run(code=1)
         s.run(undo=True)
         assert s.ab("show") == "good=a" and s.task.called().count("reboot\n") == 1
-    with Slots(Inside.shared()) as s:  # it comes up, and nobody hears it: the way back needs no daemon
+    with Slots(Inside.shared()) as s:  # it comes up but its agent is not heard: the undo needs no daemon
         s.run(code=75)
         assert s.boot() == "b"
         s.run(code=81)
@@ -376,13 +378,13 @@ def an_upgrade_that_does_not_come_up():
         for bad in (["--ab"], ["--ab", "x"], [*s.args[:3]], [*s.args, "tries=0"], [*s.args, "c=/x"], ["--reboot", "x"],
                     ["--ab", str(s.state), "a=/x", "b=/x"], ["--ab", "/nowhere", "a=/x", "b=/y"]):
             s.task.run(*bad, code=1)
-        s.inside.read("umount", s.agent)  # the agent's folder would not be seen by the other slot
+        s.inside.read("umount", s.agent)  # the other slot would not see the agent's folder
         s.task.checkpoint.mkdir(parents=True)
         assert "file system of its own" in s.run(code=1)
         assert (s.task.work / "disk-b/old").exists()
 
 
-# ---- files, users, mounts, parameters: really ----
+# ---- files, users, mounts, parameters: real changes ------------------------------------------------------------------
 
 @case
 def a_file_of_the_system():
@@ -391,7 +393,7 @@ def a_file_of_the_system():
         at.chmod(0o600)
         assert "written" in t.run("/etc/motd", "644", "one", "two words")
         assert at.read_text() == "one\ntwo words\n" and at.stat().st_mode & 0o777 == 0o644
-        t.run("/etc/motd", "644", "one", "two words")  # once more: what was there first is kept
+        t.run("/etc/motd", "644", "one", "two words")  # a second run keeps the saved original
         t.run("/etc/motd", "644", "one", undo=True)
         assert at.read_text() == "old\n" and at.stat().st_mode & 0o777 == 0o600
         t.run("/etc/new/deep", "600", "x")
@@ -414,10 +416,10 @@ def an_account():
         t.run("berthtest", "uid=31234", "groups=adm", f"key={key}")
         assert "uid=31234" in inside.read("id", "berthtest") and "(adm)" in inside.read("id", "berthtest")
         assert inside.read("cat", "/home/berthtest/.ssh/authorized_keys") == key + "\n"
-        t.run("berthtest", "uid=31234", "groups=adm", f"key={key}")  # again changes nothing
+        t.run("berthtest", "uid=31234", "groups=adm", f"key={key}")  # a second run changes nothing
         t.run("berthtest", "uid=31234", "groups=adm", undo=True)
         assert inside.read("id", "berthtest") == "" and "berthtest" not in inside.read("ls", "/home")
-        with Task("user", inside=inside.words) as other:  # one that was there stays, and what it has planted leads nowhere
+        with Task("user", inside=inside.words) as other:  # an existing account stays, and its symlinks are not followed
             inside.read("useradd", "-m", "planted")
             inside.read("sh", "-c", "install -d -o planted /home/planted/.ssh && ln -s /etc/secret /home/planted/.ssh/authorized_keys &&"
                         " umask 077 && echo secret >/etc/secret")
@@ -429,7 +431,7 @@ def an_account():
             assert inside.read("cat", "/home/planted/.ssh/authorized_keys") == f"theirs\n{key}\n"
             other.run("planted", f"key={key}", undo=True)
             assert inside.read("cat", "/home/planted/.ssh/authorized_keys") == "theirs\n"
-        with Task("user", inside=inside.words) as other:  # but for its groups
+        with Task("user", inside=inside.words) as other:  # except for its groups
             other.run("games", "groups=adm")
             assert "(adm)" in inside.read("id", "games")
             other.run("games", "groups=adm", undo=True)
@@ -450,7 +452,7 @@ def a_mount():
         t.run(*args)
         assert inside.read("cat", "/proc/mounts").count("/home/scratch") == 1
         with Task("mount", inside=inside.words) as other:
-            other.run("tmpfs", "/home/scratch", "tmpfs", code=1)  # taken
+            other.run("tmpfs", "/home/scratch", "tmpfs", code=1)  # the folder is taken
         t.run(*args, undo=True)
         assert "/home/scratch" not in inside.read("cat", "/proc/mounts")
         assert inside.read("cat", "/etc/fstab") == before
@@ -458,7 +460,7 @@ def a_mount():
         t.run(*args, undo=True)
         for bad in (("tmpfs", "/", "tmpfs"), ("tmpfs", "x", "tmpfs"), ("a b", "/x", "tmpfs"), ("tmpfs", "/x")):
             t.run(*bad, code=1)
-        # By a link and with slashes it is the same folder, and what was mounted is what goes.
+        # A path through a link or with extra slashes is the same folder; the undo unmounts the folder that was mounted.
         inside.read("sh", "-c", "mkdir -p /home/real/deep && ln -s real /home/link")
         args = ("tmpfs", "/home/link//deep/", "tmpfs", "size=1m")
         assert "/home/real/deep tmpfs" in t.run(*args)
@@ -492,7 +494,7 @@ def parameters_of_the_kernel():
         assert "k.conf" not in inside.read("ls", "/etc/sysctl.d")
         for bad in (("no.such=1",), ("../x=1",), ("kernel.hostname",), ()):
             t.run(*bad, code=1)
-    with Task("sysctl", "debian") as t:  # a value that the kernel does not keep is no success
+    with Task("sysctl", "debian") as t:  # it is an error if the kernel does not keep the value
         t.put("/proc/sys/vm/other", "0\n")
         assert "vm.other = 1" in t.run("vm.other=1")
 
@@ -508,7 +510,7 @@ def huge_pages_at_once():
         for bad in (("1Gi=1",), ("2Mi=x",), ("3Mi=1",), ()):
             t.run(*bad, code=1)
     inside = Inside.shared()
-    with Task("huge-pages", "debian", inside=inside.words) as t:  # a kernel that gives no more than 3
+    with Task("huge-pages", "debian", inside=inside.words) as t:  # a kernel that provides only 3 pages
         pool = t.put("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "3\n")
         t.put("/proc/sys/vm/compact_memory", "")
         subprocess.run([*inside.words, "mount", "--bind", pool, pool], check=True)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# optask_ready_test.sh - the ready OpTasks: really done and undone in namespaces of their own, and with stand-ins for what
-# belongs to another system.
+# optask_ready_test.sh - tests the ready OpTasks: runs and undoes them in namespaces, with stand-ins for programs of
+# other systems.
 # waits: processes
 set -eu
 

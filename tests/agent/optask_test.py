@@ -1,4 +1,5 @@
-"""OpTasks on real agents: done once in spite of kills, ended in time, undone, pinned, under one key one content."""
+"""Cases of optask_test.sh: OpTasks on real agents: run once in spite of kills, ended in time, undone, pinned; one
+content per key."""
 import json
 import os
 import pathlib
@@ -29,7 +30,7 @@ def wait_step(c, key, *states, node="n1"):
 
 
 def groups(agent):
-    """The control groups of its operations; those of other tests come and go beside them."""
+    """Returns the cgroups of this agent's OpTasks; other tests have cgroups beside them."""
     roots = [pathlib.Path("/sys/fs/cgroup", controller, agent.group) for controller in GROUPS]
     return [str(f) for root in roots for f in root.glob("o*") if f.is_dir()]
 
@@ -56,16 +57,16 @@ env | cut -d= -f1 | sort | tr '\\n' ' '
         for name in ("BERTH_CHECKPOINT", "PATH", "HOME"):
             assert name in known, known
         assert not {"BERTH_TOKEN", "BERTH_BUILD", "BERTH_SOURCE"} & set(known), known
-        # Once more, by the same key: nothing happens. Another content is refused.
+        # The same key and content again: nothing happens. Another content is refused.
         add(c, "once", script, args=["a b", "c"])
         status, answer = c.ask("POST", "/v1/optasks", {"id": "once", "script": "true", "nodes": ["n1"]})
         assert status == 409 and "another content" in answer["error"]["message"], answer
-        # Even forgotten by the daemon and asked for anew it is not done again.
+        # It does not run again even if the daemon has forgotten it and it is submitted anew.
         assert c.ask("DELETE", "/v1/optasks/once")[0] == 204
         add(c, "once", script, args=["a b", "c"])
         wait_step(c, "once", "done")
         assert len(out.read_text().splitlines()) == 1
-        # Nor is the key used for something else on this node.
+        # Nor does this node run another content under the key.
         assert c.ask("DELETE", "/v1/optasks/once")[0] == 204
         add(c, "once", f"echo other >>{out}")
         failed = wait_step(c, "once", "failed", "done")
@@ -106,11 +107,11 @@ def too_long_is_ended_and_undone():
         assert not pathlib.Path(f"/proc/{pids.read_text().strip()}").exists()
         assert "taken back" in c.berth("optask", "logs", "slow", "--undo")
         assert not groups(n1), groups(n1)
-        # An undo that fails, too, is told.
+        # A failed undo is reported, too.
         add(c, "worse", "exit 4", undo="exit 5")
         over = wait_step(c, "worse", "undone", "failed", "done")
         assert over["state"] == "failed" and "exit code 4; and then its undo failed: exit code 5" in over["error"], over
-        # With the code come its last words, if they are such; the rest is in the log.
+        # The error has the exit code and the last printable line of the output; the rest is in the log.
         rows = {"echo 'the first line'; echo 'no\ttable is\033 here  ' >&2": "exit code 1: no table is  here",
                 "printf 'without an end'": "exit code 1: without an end", "printf '\\377\\376\\n'": "exit code 1", "echo": "exit code 1",
                 f"echo '{'ü' * 300}'": f"exit code 1: {'ü' * 120}"}
@@ -145,7 +146,7 @@ def kills_of_the_agent_and_the_daemon():
         n1.start()
         wait_step(c, "long", "done")
         assert lines(out) == ["begun", "ended"], lines(out)
-        # Killed at many moments, the script is begun once each time.
+        # The agent is killed at many moments; each script starts exactly once.
         for i in range(6):
             add(c, f"k{i}", f"echo k{i} >>{out}; sleep 0.2")
             time.sleep(0.07 * i)
@@ -160,7 +161,7 @@ def what_went_down_goes_on_or_is_undone():
     with Cluster() as c:
         n1 = c.node("n1")
         out = c.work / "out"
-        # Exit code 75: once more, and the checkpoint is still there.
+        # Exit code 75: the script runs again, with the same checkpoint.
         add(c, "steps", f"""n=$(cat "$BERTH_CHECKPOINT/n" 2>/dev/null || echo 0)
 echo "step$n" >>{out}
 echo $((n + 1)) >"$BERTH_CHECKPOINT/n"
@@ -170,7 +171,7 @@ test "$n" -ge 2 || exit 75
         assert lines(out) == ["step0", "step1", "step2"], lines(out)
 
         def power_failure(key):
-            """The shim and all of the script go down with the agent, without a word."""
+            """Kills the agent, the shim and the whole script at once."""
             wait_for("it runs", lambda: key in lines(out))
             n1.process.end(signal.SIGKILL)
             for shim in (n1.state / "optasks/instances").glob("*/shim"):
@@ -199,7 +200,7 @@ def given_up_while_it_ran_and_wanted_again():
         wait_for("it runs", lambda: lines(out) == ["begun"])
         n1.process.kill(signal.SIGSTOP)
         time.sleep(1)
-        go.touch()  # it ends well, and nobody can say so
+        go.touch()  # the script succeeds, but no agent reports it
         wait_step(c, "slow", "failed")
         assert step(c, "slow")["fault"] == "lost"
         c.berth("optask", "retry", "slow")
@@ -230,7 +231,7 @@ def what_is_not_pinned_is_refused():
 
 @case
 def what_cannot_be_written_down():
-    """The record of a key cannot be written for a while, as on a full disk: a folder is in its way."""
+    """A folder in the way makes the record of a key unwritable for a while, as on a full disk."""
     with Cluster() as c:
         n1 = c.node("n1")
         out, go = c.work / "out", c.work / "go"
@@ -239,7 +240,7 @@ def what_cannot_be_written_down():
         def unwritten(key):
             return any("optask.unwritten" in line and key in line for line in n1.process.log)
 
-        # What has ended is neither told nor forgotten before it is written down.
+        # An ended run is neither reported nor forgotten before it is recorded.
         add(c, "slow", f"echo begun >>{out}; while ! test -e {go}; do sleep 0.1; done")
         wait_for("it runs", lambda: lines(out) == ["begun"])
         (keys / "slow.json.new").mkdir()
@@ -252,7 +253,7 @@ def what_cannot_be_written_down():
         n1.start()
         wait_step(c, "slow", "done", "failed")
         assert lines(out) == ["begun"], lines(out)
-        # Nor is it undone; and that goes on by itself.
+        # Nor is it undone before; afterwards it continues by itself.
         add(c, "bad", f"echo bad >>{out}; mkdir {keys}/bad.json.new; exit 3", undo=f"echo back >>{out}")
         wait_for("it has ended", lambda: unwritten("bad"))
         time.sleep(0.5)
@@ -260,7 +261,7 @@ def what_cannot_be_written_down():
         (keys / "bad.json.new").rmdir()
         over = wait_step(c, "bad", "undone", "failed")
         assert over["state"] == "undone" and lines(out) == ["begun", "bad", "back"], (over, lines(out))
-        # Nothing begins, which is told at once, and no trace of it is left.
+        # A run that cannot be recorded does not start, is reported at once, and leaves nothing behind.
         (keys / "new.json.new").mkdir()
         add(c, "new", f"echo new >>{out}", undo=f"echo back >>{out}")
         over = wait_step(c, "new", "failed", "done", "undone")
@@ -322,7 +323,7 @@ def the_folder_of_a_run_that_is_over_goes():
         wait_step(c, "k", "done")
         wait_for("it is cleared away", lambda: not list(runs.iterdir()))
         n1.process.end(signal.SIGKILL)
-        # As an agent leaves it that is killed when it has just written down how it went.
+        # The state of an agent that was killed just after it recorded the result.
         shutil.copytree(c.work / "run", runs / "1")
         shutil.copy(c.work / "started", started)
         n1.start()
@@ -340,7 +341,7 @@ def a_refusal_is_repeated_until_it_is_heard():
         n1.process.kill(signal.SIGSTOP)
         add(c, "k", "echo other")
         wait_step(c, "k", "running")
-        time.sleep(1)  # the configuration lies there, and who sent it is gone
+        time.sleep(1)  # the agent has the configuration in its buffers when the daemon dies
         c.daemon.end(signal.SIGKILL)
         n1.process.kill(signal.SIGCONT)
         wait_for("nobody hears it", lambda: any("control.unreachable" in line for line in n1.process.log))
@@ -368,7 +369,7 @@ def retry_undo_and_a_rollout():
         c.berth("optask", "retry", "roll")
         wait_for("done on both", lambda: c.get("/v1/optasks/roll")["status"]["state"] == "done")
         assert lines(out) == ["n1", "undo-n1", "n1", "n2"], lines(out)
-        # As a manifest it says what is there; another script under the key is refused there, too.
+        # Its manifest applies unchanged; another script under the same key is refused there, too.
         manifest = c.berth("get", "optasks", "-o", "yaml")
         assert "unchanged" in c.berth("apply", "-f", "-", stdin=manifest)
         assert c.run("apply", "-f", "-", stdin=manifest.replace("echo undo-", "echo other-")).returncode == 6
@@ -399,7 +400,7 @@ def a_new_node_is_made_ready_first():
 
 @case
 def the_examples_of_the_manual():
-    """Run as they stand there, on a node with an /etc of its own."""
+    """Runs the examples of the manual unchanged, on a node with its own /etc."""
     manual = pathlib.Path(os.environ["BERTH_SOURCE"], "docs/optasks.md").read_text()
     examples = [part.split("```")[0] for part in manual.split("```sh\n")[1:]]
     assert len(examples) >= 5

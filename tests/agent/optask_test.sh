@@ -1,5 +1,5 @@
 #!/bin/bash
-# optask_test.sh - OpTasks by a real daemon and agent (agent_kit); what takes longer is in optask_check.sh.
+# optask_test.sh - tests OpTasks with a real daemon and agent (agent_kit); longer cases are in optask_check.sh.
 # waits: processes
 set -eu
 

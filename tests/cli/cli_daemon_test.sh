@@ -1,5 +1,5 @@
 #!/bin/bash
-# cli_daemon_test.sh - the real programs `berth` and `berthd`: every verb that talks to a daemon, and the usual mistakes.
+# cli_daemon_test.sh - tests the real `berth` and `berthd`: every verb that talks to a daemon, and common mistakes.
 # waits: processes
 set -u
 
@@ -85,7 +85,7 @@ manuals() {
     ends 1 "$berth" man "$work/none/none" && says 'cannot make the folder'
 }
 
-# A server that first hangs up, then is busy, then answers: the request is the same each time.
+# The server first hangs up, then answers 503, then succeeds: berth must repeat the same request.
 tries_again() {
     local port pid rc=0
     cat >"$work/odd.py" <<'PY'
@@ -148,7 +148,7 @@ PY
     return $rc
 }
 
-# ---- with one --------------------------------------------------------------------------------------------------------
+# ---- with a server ---------------------------------------------------------------------------------------------------
 
 wrong_token() {
     printf 'berth_x_y' >"$work/bad.token"
@@ -168,7 +168,7 @@ connects() {
     ends 0 "$berth" context add main --server "$url" --token-file "$work/admin.token" || return 1
     ends 0 "$berth" whoami && prints '^context +main' && prints '^role +admin' || return 1
     ends 0 "$berth" whoami -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
-    # The context's token goes to the context's server alone.
+    # The context's token is sent only to the context's server.
     ends 5 "$berth" --server "${url/127.0.0.1/localhost}" whoami && grep -q 'No token was given' "$work/err"
 }
 
@@ -265,9 +265,9 @@ PY
 waits() {
     ends 0 "$berth" submit --cpu 64 -- true || return 1
     never=$(sed -n 's,^job/\([0-9]*\) .*,\1,p' "$work/out")
-    ends 0 "$berth" job cancel "$never" || return 1 # it has no place, so that no agent need end it
+    ends 0 "$berth" job cancel "$never" || return 1 # it was never placed, so no agent has to end it
     ends 1 "$berth" wait "$never" -t 60 && prints "^job/$never cancelled$" || return 1
-    # One that is not there, and one that takes too long, are no reason not to wait for the others.
+    # A job that does not exist, or does not end in time, does not keep berth from waiting for the others.
     ends 4 "$berth" wait 99999 "$never" -t 60 && says 99999 && prints "^job/$never cancelled$" || return 1
     ends 3 "$berth" wait "$job" "$never" -t 1 && says 'is still' && prints "^job/$never cancelled$"
 }
@@ -281,7 +281,7 @@ vms() {
 manifests() {
     mkdir -p "$work/m/deep"
     cat >"$work/m/deep/1.yaml" <<'YAML'
-# dependents stand first: the order is not the file's
+# dependents come first: the order of the file does not matter
 kind: app
 name: web
 image: web:1
@@ -342,7 +342,7 @@ bad_manifests() {
 edits() {
     cat >"$work/editor" <<'SH'
 #!/bin/sh
-# edits by the sed script in $EDIT; keeps what it was given
+# edits the file by the sed script in $EDIT and appends the original to $SEEN
 cat "$1" >>"$SEEN"
 sed -i -e "$EDIT" "$1"
 SH
@@ -355,13 +355,13 @@ SH
     EDITOR="$work/editor" EDIT='' ends 0 "$berth" edit app photos && prints 'unchanged' || return 1
     EDITOR=false ends 1 "$berth" edit app photos && says "the editor 'false' failed; nothing was changed" || return 1
     EDITOR=$work/no-editor ends 1 "$berth" edit app photos && says 'there is no editor' || return 1
-    # What is refused comes back with the reason; saved as it is, it is given up and kept.
+    # A refused text comes back with the reason; saved unchanged, the edit ends and the text is kept.
     : >"$SEEN"
     EDITOR="$work/editor" EDIT='s/^replicas: .*/replicas: three/' ends 1 "$berth" edit app photos && says 'replicas' || return 1
     grep -q 'NOT WRITTEN: .*replicas' "$SEEN" && grep -q 'Your text is in' "$work/err" || return 1
     : >"$SEEN"
     EDITOR="$work/editor" EDIT='s/^image: .*/image: [/' ends 1 "$berth" edit app photos && grep -q 'NOT WRITTEN: line' "$SEEN" || return 1
-    # Somebody else was faster.
+    # Another client changed the object meanwhile.
     cat >"$work/slow" <<SH
 #!/bin/sh
 "$berth" app scale photos 5 >/dev/null
@@ -461,19 +461,19 @@ watches() {
     ends 0 "$berth" app add seen --image seen:1 || return 1
     until_ok grep -q '^seen.admin' "$work/watched" || return 1
     ends 0 "$berth" app rm seen && until_ok grep -q '^seen.admin *gone' "$work/watched" || return 1
-    # The daemon goes and comes back on its port; what it does then is seen.
+    # The daemon restarts on the same port; later changes are seen.
     stop && until_ok grep -q 'does not answer' "$work/watch.err" && listen=${url#http://} start "$work/data" || return 1
     ends 0 "$berth" app add after --image seen:1 && until_ok grep -q '^after.admin' "$work/watched" && ends 0 "$berth" app rm after || return 1
     kill "$watcher" && wait "$watcher"
     "$berth" get groups --watch -o json >"$work/watched" 2>"$work/watch.err" &
     watcher=$!
     children=("$watcher")
-    # A group now and then until the stream is there to see one.
+    # Adds groups until the stream is open and sees one.
     until_ok sh -c "'$berth' group add w\$(date +%N) >/dev/null; grep -q '\"type\":\"put\"' '$work/watched'" || return 1
     head -1 "$work/watched" | python3 -m json.tool >/dev/null || return 1
     kill "$watcher"
     wait "$watcher"
-    # A revoked token ends what it watches; one that goes before the stream is there is refused.
+    # Revoking a token ends its watches; without a stream the next request is refused.
     ends 0 "$berth" token add --to "$work/short.token" || return 1
     token=$(sed -n 's,^token/\([^ ]*\) .*,\1,p' "$work/out")
     "$berth" --token-file "$work/short.token" get nodes --watch >"$work/watched" 2>"$work/watch.err" &
@@ -485,7 +485,8 @@ watches() {
     children=()
 }
 
-# waiter NAME COMMAND...: in the background, until it has seen its job waiting; what it tells is in $work/NAME and NAME.err.
+# waiter NAME COMMAND...: runs the command in the background until it has seen its job waiting; its output is in
+# $work/NAME and $work/NAME.err.
 waiter() {
     local name=$1
     shift
@@ -503,7 +504,7 @@ waiter_ends() {
     return 1
 }
 
-# The daemon goes, and comes back on its port, under those who wait for jobs that have no place.
+# The daemon restarts on the same port while commands wait for jobs that have no place.
 waits_outlive_the_daemon() {
     local name job
     ends 0 "$berth" submit --cpu 64 -- true || return 1
@@ -515,7 +516,7 @@ waits_outlive_the_daemon() {
         until_ok grep -q 'does not answer; waiting goes on' "$work/$name.err" || return 1
     done
     waiter_ends 3 "${children[1]}" || return 1
-    # Ctrl-C is heard meanwhile; what it asks of the server is done when that is back.
+    # Ctrl-C works meanwhile; a request that it causes is sent when the daemon is back.
     kill -INT "${children[3]}" && waiter_ends 130 "${children[3]}" && grep -q 'goes on' "$work/leaving.err" || return 1
     kill -INT "${children[2]}" && until_ok grep -q 'will be cancelled' "$work/cancelling.err" || return 1
     listen=${url#http://} start "$work/data" || return 1

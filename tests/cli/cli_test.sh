@@ -1,5 +1,5 @@
 #!/bin/bash
-# cli_test.sh - the real program `berth`: plans, explanations, mistakes, determinism, benchmarks, completion.
+# cli_test.sh - tests the real `berth`: plans, explanations, mistakes, determinism, benchmarks, completion.
 set -u
 
 # shellcheck source=tests/kit.sh
@@ -329,7 +329,7 @@ decisions_are_compared() {
     prints '^[1-9][0-9]* decisions? could not be made again'
 }
 check "a replay that compared nothing says so" decisions_are_compared
-# A disk that is full, for a file of 8 KiB.
+# Runs a command with a file size limit of 8 KiB, like a full disk.
 full() (
     trap '' XFSZ
     ulimit -f 8

@@ -1,5 +1,5 @@
 #!/bin/bash
-# folder_test.sh - a daemon whose folder was damaged or changed behind its back refuses to start and says what to do.
+# folder_test.sh - tests that a daemon whose folder was damaged or changed refuses to start and tells what to do.
 # waits: processes
 set -u
 
@@ -9,7 +9,7 @@ needs_built "$berth" "$berthd"
 kit_begin
 data=$work/data
 
-# refused WORDS [OPTION...]: the daemon does not start, and says these words.
+# refused WORDS [OPTION...]: expects that the daemon does not start and prints these words.
 refused() {
     local words=$1
     shift
@@ -49,7 +49,7 @@ a_new_key_by_choice() {
 
 bad_marks() {
     echo 'torn' >"$data/acked"
-    serve && stop || return 1 # the copy is good
+    serve && stop || return 1 # the second copy is intact
     echo 'torn' >"$data/acked"
     echo 'torn' >"$data/acked.2"
     refused 'acked .*checksums\|checksums .*acked' || return 1

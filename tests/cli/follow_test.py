@@ -1,4 +1,5 @@
-"""`berth run` against a daemon that only pretends: its logs begin and never end. Ctrl-C must help whenever it is pressed."""
+"""Cases of follow_test.sh: `berth run` against a fake daemon whose logs begin and never end. Ctrl-C must work at any
+time."""
 import http.server
 import json
 import os
@@ -47,7 +48,7 @@ class Pretended(http.server.BaseHTTPRequestHandler):
 
 
 class Daemon(http.server.ThreadingHTTPServer):
-    """As a context: it runs, with a job in this state, and `berth run` beside it."""
+    """A fake daemon with a job in this state; as a context it serves, with `berth run` as its client."""
 
     def __init__(self, state):
         super().__init__(("127.0.0.1", 0), Pretended)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# follow_test.sh - Ctrl-C while `berth run` waits, for logs that never end and for a job that does not either.
+# follow_test.sh - tests Ctrl-C while `berth run` waits for logs that never end and for a job that never ends.
 # waits: processes
 set -eu
 

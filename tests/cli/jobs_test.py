@@ -1,4 +1,4 @@
-"""Cases of jobs_test.sh: the life of jobs, with a real daemon, a real agent and real processes."""
+"""Cases of jobs_test.sh: the life cycle of jobs, with a real daemon, a real agent and real processes."""
 import pathlib
 import time
 
@@ -16,7 +16,7 @@ def post(c, path, body=None, want=200):
 
 
 def shared(c):
-    """A folder that jobs of whatever user may write to."""
+    """Makes a folder that jobs of every user may write to."""
     folder = pathlib.Path(c.work, "shared")
     folder.mkdir()
     folder.chmod(0o777)
@@ -95,7 +95,7 @@ def what_is_waited_for_is_said():
         assert shown["status"]["help"] == f"waits for job {first} to end well", shown["status"]
         assert f"waits for job {first}" in c.get(f"/v1/jobs/{single}")["status"]["help"]
         c.daemon.end()
-        c.start()  # what is waited for is known still
+        c.start()  # the restarted daemon still knows the dependencies
         post(c, f"/v1/jobs/{first}/cancel")
         shown = c.wait_state("jobs", then, "failed")
         assert "was cancelled" in shown["error"]
@@ -117,7 +117,8 @@ def who_cannot_meet_its_deadline_fails():
     with Cluster() as c:
         c.node("n1")
         soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 40))
-        job = c.job(["/bin/true"], deadline=soon, estimate="27s", requests={"cpu": 10000})  # refused if it came 12 s too late
+        # the submission is refused if it comes 12 s late
+        job = c.job(["/bin/true"], deadline=soon, estimate="27s", requests={"cpu": 10000})
         shown = c.wait_state("jobs", job, "failed")
         assert "could not begin in time" in shown["error"], shown
         status, answer = c.ask("POST", "/v1/jobs", {"command": ["x"], "deadline": "2020-01-01T00:00:00Z"})
@@ -209,7 +210,7 @@ role: user
 
 
 def lab(c, *settings):
-    """People, settings, and a node; how much of its cpu only one job at a time can have."""
+    """Makes users, settings and a node; returns a cpu request of which the node has room for one only."""
     c.berth("apply", "-f", "-", stdin=PEOPLE)
     if settings:
         c.berth("system", "settings", *settings)
@@ -220,7 +221,7 @@ def lab(c, *settings):
 
 
 def gate(c, folder, most):
-    """A job that fills the node until it is let go."""
+    """Submits a job that fills the node until the file `go` exists."""
     job = c.job(["/bin/sh", "-c", "until test -e /shared/go; do sleep 0.05; done"], mounts=mount(folder), requests=most)
     c.wait_state("jobs", job, "running")
     return job
@@ -231,7 +232,7 @@ def say(word):
 
 
 def said(folder):
-    """Who said something, the first first."""
+    """Returns the words that jobs have written, oldest first."""
     return [f.name[5:] for f in sorted(folder.glob("said-*"), key=lambda f: int(f.read_text()))]
 
 
@@ -325,7 +326,7 @@ def a_window_keeps_a_node_free():
         c.wait_state("jobs", brief, "ended")
         waits = wait_for("the long one waits", lambda: (w := c.get(f"/v1/jobs/{long}/why")).get("reasons") and w)
         assert waits["reasons"][0]["reason"] == "window", waits
-        assert waits["standing"]["start"] > soon, waits  # when the window is over
+        assert waits["standing"]["start"] > soon, waits  # after the window
         c.berth("delete", "window/clean")
         c.wait_state("jobs", long, "running")
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -333,7 +334,7 @@ def a_window_keeps_a_node_free():
         other, mine = (c.job(["/bin/true"], owner=who, time_limit="1m") for who in ("ben", "ann"))
         c.wait_state("jobs", mine, "ended")
         assert c.state("jobs", other) == "pending"
-        assert c.state("jobs", long) == "running"  # what does run is not stopped
+        assert c.state("jobs", long) == "running"  # running jobs are not stopped
 
 
 @case

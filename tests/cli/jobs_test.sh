@@ -1,6 +1,6 @@
 #!/bin/bash
-# jobs_test.sh - the life of jobs with real processes: order, fair shares, quotas, preemption, windows, arrays, dependencies,
-# limits, deadlines, once more, checkpoints.
+# jobs_test.sh - tests the life cycle of jobs with real processes: order, fair shares, quotas, preemption, windows,
+# arrays, dependencies, limits, deadlines, requeues, checkpoints.
 # waits: processes
 set -eu
 

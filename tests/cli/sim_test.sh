@@ -1,5 +1,6 @@
 #!/bin/bash
-# sim_test.sh - traces with the real program: generated, played under several policies, told as tables and pages; what if.
+# sim_test.sh - tests traces with the real program: generated, simulated under several policies, reported as tables and
+# pages; what-if replays.
 set -u
 
 # shellcheck source=tests/kit.sh
@@ -24,7 +25,7 @@ generates() {
     ends 2 "$berth" sim generate lublin --gpus 8 -o swf && says 'knows no GPUs'
 }
 
-# The same on every machine and by every compiler: else traces that are told by their seed would not be the same.
+# Generated traces must be the same on every machine and with every compiler, since users name them by their seed.
 the_same_everywhere() {
     ends 0 "$berth" sim generate diurnal --seed 7 --jobs 500 --gpus 64 || return 1
     [ "$(cksum <"$work/out")" = "$GENERATED" ] && return
@@ -93,7 +94,7 @@ examples_play() {
         prints '^jobs that ran' || return 1
     ends 0 "$berth" sim run "$source/examples/jobs.csv" --nodes gpu4+cpu32,cpu16 --policy fcfs/none --policy fcfs/easy &&
         prints '^jobs that ran +8 +8' && [ ! -s "$work/err" ] || return 1
-    # The tasks of one job find no node that has both the GPU and the cores.
+    # The tasks of one job need a node with both the GPU and the cores, and there is none.
     ends 0 "$berth" sim run "$source/examples/jobs.csv" --nodes gpu4+cpu16,cpu16 --policy fcfs/easy &&
         prints '^jobs that never could +1' && says 'job 7'
 }
@@ -104,8 +105,8 @@ what_if_refuses() {
     ends 1 "$berth" sim replay "$work/nowhere" && says 'nowhere'
 }
 
-# A daemon whose only node is this script: one job runs for a while, another waits for it; then an elastic job runs that may have
-# more tasks than the cluster has room for.
+# Runs a daemon with this script as its only node: one job runs for a while, another waits for it; then an elastic job
+# runs that may have more tasks than the cluster has room for.
 what_if() {
     start "$work/data" --init --token-file "$work/token" || return 1
     python3 - "$url" "$work/token" <<'PY' || return 1
@@ -157,13 +158,13 @@ r = json.load(open(sys.argv[1]))
 was, other = r["policies"]
 assert (was["policy"], other["policy"]) == ("recorded", "fcfs/easy"), r
 assert was["jobs"] == other["jobs"] == 3, r
-assert was["max_wait"] >= 0.5 and other["max_wait"] < 0.01, r  # on three nodes nobody waits
+assert was["max_wait"] >= 0.5 and other["max_wait"] < 0.01, r  # with three nodes no job waits
 assert r["cluster"].startswith("3 nodes: 6 cores"), r
 PY
     ends 0 "$berth" sim replay "$work/data" --drop name=first && prints '1 left out' && prints '^jobs that ran +2 +2'
 }
 
-# The journal's place and its times are given to both replays in the same forms.
+# Both replay verbs take the journal's location and times in the same forms.
 replays_take_the_same_forms() {
     local verb
     for verb in "replay" "sim replay"; do

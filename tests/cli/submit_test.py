@@ -1,4 +1,5 @@
-"""Jobs from the command line to the process: one daemon, two real agents on this machine."""
+"""Cases of submit_test.sh: jobs from the command line to the process, with one daemon and two real agents on this
+machine."""
 import fcntl
 import os
 import pathlib
@@ -14,11 +15,11 @@ from agent_kit import BERTH, BERTHD, AGENT, PATIENCE, SHIM, Cluster, case, main,
 
 skip_unless_root()
 skip_unless(BERTH, BERTHD, AGENT, SHIM)
-C = None  # the cluster, from the first case on
+C = None  # the cluster, set by the first case
 
 
 def berth(*words, code=0, stdin=None):
-    """What it printed, and what it said on standard error."""
+    """Runs berth; returns its standard output and its standard error."""
     done = C.run(*words, stdin=stdin)
     assert done.returncode == code, f"berth {words}: {done.returncode}, not {code}: {done.stdout}{done.stderr}"
     return done.stdout, done.stderr
@@ -41,7 +42,7 @@ def over(job, state="ended"):
 
 
 def env_of(text):
-    """Lines NAME=VALUE, of several pods by their labels."""
+    """Returns lines NAME=VALUE, of several pods by their labels."""
     found = {}
     for line in text.splitlines():
         label, _, rest = line.partition("] ") if line.startswith("[") else ("", "", line)
@@ -314,7 +315,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def read(self):
-        """False at the end."""
+        """Reads some output. Returns False at the end."""
         ready, _, _ = select.select([self.fd], [], [], 0.2)
         try:
             piece = os.read(self.fd, 65536) if ready else None
@@ -385,14 +386,14 @@ def ctrl_c_cancels_and_twice_it_leaves():
         t = Terminal("run", "--cpu", "100m", "--", "sh", "-c", "echo go; sleep 1000")
         t.until("go")
         job = latest()
-        while b"goes on" not in t.seen:  # one press after the other: how long it waits for the second is not tested
+        while b"goes on" not in t.seen:  # presses Ctrl-C repeatedly: the time limit for the second press is not tested
             t.process.send_signal(signal.SIGINT)
             if not t.read():
                 break
         code = t.code()
         if b"goes on" in t.seen:
             break
-        assert C.get(f"/v1/jobs/{job}")["cancelled"] is True, t.seen  # the second press came too late: once more
+        assert C.get(f"/v1/jobs/{job}")["cancelled"] is True, t.seen  # the second press came too late: try again
     assert code == 130 and b"goes on" in t.seen, (code, t.seen)
     assert C.state("jobs", job) == "running"
     berth("job", "cancel", str(job))

@@ -1,5 +1,6 @@
 #!/bin/bash
-# submit_test.sh - jobs from the command line to the process: submit, run, scripts, gangs, terminals, Slurm's words.
+# submit_test.sh - tests jobs from the command line to the process: submit, run, scripts, gangs, terminals, Slurm's
+# options.
 # waits: processes
 set -eu
 

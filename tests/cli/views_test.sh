@@ -1,5 +1,6 @@
 #!/bin/bash
-# views_test.sh - what a user sees, by the real programs: jobs, queue, why, job show, who, policy test, top, dry runs.
+# views_test.sh - tests the views of users with the real programs: jobs, queue, why, job show, who, policy test, top,
+# dry runs.
 # waits: processes
 set -u
 
@@ -15,14 +16,14 @@ as() {
     BERTH_TOKEN_FILE=$work/$user.token "$@"
 }
 
-# job OWNER NAME GPUS LIMIT: submits one.
+# job OWNER NAME GPUS LIMIT: submits a job.
 job() {
     printf 'kind: job\nname: %s\nowner: %s\ngpu: %s\nrequests: {cpu: 2}\ntime_limit: %s\ncommand: [sleep, "100"]\n' \
         "$2" "$1" "$3" "$4" >"$work/job.yaml"
     ends 0 "$berth" apply -f "$work/job.yaml"
 }
 
-# Two nodes with two GPUs each: ann holds one for an hour, bob the other for two; then ann, bob and ann wait.
+# Makes two nodes with two GPUs each. ann holds one node for an hour, bob the other for two; then ann, bob and ann wait.
 crowd() {
     local user
     start "$work/data" --agents none --lease 3600 --init --token-file "$work/admin.token" || return 1
@@ -70,7 +71,7 @@ why_says_all() {
     ends 0 as ann "$berth" why job 3 -o json && prints '"blockers"'
 }
 
-# The default policy's order is explained by numbers that add up, not by one number.
+# The explanation of the default policy's order has factors and products that add up to the key.
 why_explains_the_order() {
     ends 0 "$berth" system settings policy=null || return 1
     ends 0 as ann "$berth" why 3 || return 1
@@ -79,7 +80,7 @@ why_explains_the_order() {
     ends 0 as ann "$berth" why job 3 -o json && prints '"terms"' && ends 0 "$berth" system settings policy=fifo
 }
 
-# What is promised of the nodes is told to everybody as it is, in amounts without names.
+# Every user sees the true totals of the nodes, as amounts without names.
 totals_are_true() {
     ends 0 as bob "$berth" status && prints '^  gpu +100% +4 of 4 promised$' && prints '^  cpu +[0-9]+% +4 of 16 promised$' || return 1
     hides 'train|second' && ends 0 "$berth" status && prints '^  gpu +100% +4 of 4 promised$'
@@ -99,7 +100,7 @@ job_show_is_one_screen() {
     ends 0 as ann "$berth" job show 1 && prints 'Where it runs' && prints 'n1'
 }
 
-# Times in the past are said in one way everywhere.
+# Times in the past have the same forms everywhere.
 past_times() {
     until_ok sh -c "'$berth' who n1 --at -1s | grep -q 'ann .*job 1'" || return 1
     ends 0 "$berth" who n1 --at -10m && prints 'Nobody held n1' || return 1

@@ -49,7 +49,7 @@ def a_restored_daemon_is_accepted_by_its_agent():
         assert (c.work / "data/secret.key").read_text() == secret_key
         assert oct((c.work / "data/ca-key.pem").stat().st_mode & 0o777) == "0o600"
         assert not (c.work / "data/restore.tmp").exists()
-        c.start()  # on the same addresses; the agent was not touched
+        c.start()  # on the same addresses; the agent stays as it is
         c.wait_state("jobs", c.job(["/bin/true"], name="after"), "ended")
         assert c.get("/v1/nodes/n1")["state"] == "ready"
         assert c.state("jobs", job) == "running"
@@ -115,7 +115,7 @@ def what_is_refused_changes_nothing():
         assert c.run("restore", by_key, "--key-file", key, "--data", c.work / "data").returncode == 1
         assert tree(c.work / "data").keys() == before.keys()
 
-        (target / "a file").unlink()  # a folder that is there and empty, such as a mounted disk, will do
+        (target / "a file").unlink()  # an existing empty folder, such as a mounted disk, is accepted
         c.berth("restore", by_key, "--key-file", key, "--data", target)
         made = tree(target)
         for name in ("ca-cert.pem", "ca-key.pem", "agents-key.pem", "secret.key"):

@@ -1,5 +1,6 @@
 #!/bin/bash
-# backup_test.sh - a sealed backup of a whole cluster, and a daemon made from it that agents, tokens and secrets accept.
+# backup_test.sh - tests a sealed backup of a whole cluster, and a restored daemon that accepts agents, tokens and
+# secrets.
 # waits: processes
 set -eu
 

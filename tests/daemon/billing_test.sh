@@ -1,5 +1,6 @@
 #!/bin/bash
-# billing_test.sh - the real programs: records of use, bills and budgets by the example in docs/billing.md, and notices.
+# billing_test.sh - tests the real programs: usage records, bills and budgets by the example in docs/billing.md, and
+# notifications.
 # waits: processes
 set -u
 
@@ -27,14 +28,14 @@ call() { # METHOD PATH [BODY]
         ${3:+-H "Content-Type: application/json" -d "$3"}
 }
 
-# The agent of the one node is this script.
+# This script acts as the agent of the only node.
 seq=0
 report() { # INSTANCES
     seq=$((seq + 1))
     call POST /v1/nodes/n1/report "{\"epoch\": 1, \"seq\": $seq, \"instances\": [$1]}" >/dev/null
 }
 
-# run_job OWNER JOB STATE: a job that runs for a second and is then in this state.
+# run_job OWNER JOB STATE: runs a job for a second and then reports this state.
 run_job() {
     local id instance
     id=$(call POST /v1/jobs "{\"owner\": \"$1\", \"name\": \"train\", \"restart_policy\": \"never\", $2}" |
@@ -55,7 +56,7 @@ has_instance() { [ "$(instance_of "$1" 2>/dev/null)" -gt 0 ]; }
 
 # ---- the cluster -----------------------------------------------------------------------------------------------------
 
-# So many cores that a second of them is worth something.
+# The node has so many cores that a second of usage has a cost.
 begin() {
     serve --init --token-file "$work/admin.token" || return 1
     export BERTH_TOKEN_FILE=$work/admin.token
@@ -89,7 +90,7 @@ mistakes() {
 
 # ---- docs/billing.md --------------------------------------------------------------------------------------------------
 
-# blocks LANGUAGE: the text of the fenced blocks of this language.
+# blocks LANGUAGE: prints the fenced blocks of this language.
 blocks() {
     awk -v want="\`\`\`$1" '$0 == want {on = 1; next} /^```/ {on = 0} on' "$BERTH_SOURCE/docs/billing.md"
 }
@@ -113,7 +114,7 @@ book_counts_once() {
     bill_of >one && bill_of >two && cmp one two || return 1
     berth-bill --prices prices.yaml --book book.json --no-fetch --output csv >three && cmp one three || return 1
     berth bill --prices prices.yaml --output csv >four && cmp one four || return 1
-    exec 9>book.json.lock # as another that is at work on it
+    exec 9>book.json.lock # hold the lock like another berth-bill
     flock 9 || return 1
     ends 1 berth-bill --prices prices.yaml --book book.json 9>&- && grep -q 'another berth-bill' "$work/err"
     rc=$?
@@ -121,7 +122,7 @@ book_counts_once() {
     return $rc
 }
 
-# The daemon dies right after the end of a job was acknowledged.
+# The daemon crashes just after it acknowledged the end of a job.
 crash_counts_once() {
     cd "$work/example" || return 1
     call PATCH /v1/groups/vision '{"quota": {"limits": {"pods": null}}}' >/dev/null || return 1
@@ -139,7 +140,7 @@ biller_may_no_more() {
     BERTH_TOKEN_FILE=biller.token ends 5 berth system settings
 }
 
-# ---- notices ----------------------------------------------------------------------------------------------------------
+# ---- notifications ---------------------------------------------------------------------------------------------------
 
 listen() {
     cat >"$work/listener.py" <<'END'
@@ -240,7 +241,7 @@ mail_by_smtp() {
     until_ok told 'it ended with code 5' && told 'To: ann@there.example'
 }
 
-# Only programs for mail are run, and only what root names.
+# berthd runs only programs for mail, and only those that root's settings name.
 mail_by_shell() {
     [ "$(id -u)" = 0 ] || { echo 'skip: only root has files of root'; return 0; }
     stop || return 1
@@ -253,7 +254,7 @@ mail_by_shell() {
     grep -q 'must belong to root' "$work/err"
 }
 
-# Names that lead to this machine are refused after they are resolved; the texts do not say which of them are there.
+# Host names that resolve to this machine are refused; the messages do not reveal which ports are open.
 webhook_inside() {
     local hosts=(localhost 127.1 2130706433 0.0.0.0 '[::1]' '[::ffff:127.0.0.1]' 169.254.169.254 no-such-host.invalid)
     local host list="\"http://127.0.0.1:$hook_port/named\""

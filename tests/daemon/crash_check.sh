@@ -1,5 +1,5 @@
 #!/bin/bash
-# crash_check.sh - two hundred crashes of berthd in the middle of writes; in part: sixty. ROUNDS may be set.
+# crash_check.sh - crashes berthd two hundred times in the middle of writes; in part: sixty times. ROUNDS may be set.
 # bed: kills, in part
 set -eu
 

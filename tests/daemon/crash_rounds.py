@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""kill -9 of berthd in the middle of a stream of writes, again and again.
+"""Kills berthd with SIGKILL in the middle of a stream of writes, again and again.
 
     crash_rounds.py BERTHD BERTH ROUNDS [SEED]
 
-Several writers submit jobs, each with an idempotency key of its own; one watches. After each crash, on the same folder:
+Several writers submit jobs, each with an idempotency key of its own; one client watches. After each crash, on the same
+folder:
 
-  there      every job that was acknowledged is there, with its id and its name
-  ids        no id is given out twice, and none is smaller than one given out before
-  keys       a request that was answered gets the same answer again; one that was not happens exactly once
-  watch      a watch from the last revision seen delivers the rest: every job once, in order, none that is not there
+  there      every acknowledged job exists, with its id and its name
+  ids        no id is used twice, and a new id is greater than all earlier ones
+  keys       repeating an answered request gives the same answer; an unanswered request takes effect exactly once
+  watch      a watch from the last seen revision delivers every later job once and in order, and no others
   places     no pod of a job has two instances
   replay     `berth replay` finds no difference (every few rounds)
 
-The time that berthd takes to be ready again is printed beside the goal, not judged: machines differ. Prints TAP.
+The time until berthd is ready again is printed beside the goal but not checked, since machines differ. Prints TAP.
 """
 import http.client
 import json
@@ -29,10 +30,10 @@ import time
 WRITERS = 4
 NODES = 20
 REPLAY_EVERY = 10
-ALL_EVERY = 20  # rounds between looks at every job; else only at those of the last round
-KEYS_KEPT = 5000  # berthd forgets the oldest of a user's keys beyond some thousands
+ALL_EVERY = 20  # rounds between checks of every job; the other rounds check the jobs of the last round only
+KEYS_KEPT = 5000  # berthd forgets a user's oldest keys beyond some thousands
 START_S_MAX = 60
-READY_JOBS = (20000, 30000)  # the goal for the time until berthd is ready is of about 25,000 jobs
+READY_JOBS = (20000, 30000)  # the goal for the start time applies to about 25,000 jobs
 READY_P99_S = 4
 CHECKS = ["there", "ids", "keys", "watch", "places", "replay", "ready"]
 
@@ -49,7 +50,7 @@ def expect(check, condition, text):
 
 
 class Daemon:
-    """berthd on a folder, started anew after each crash."""
+    """berthd on one folder; it is started again after each crash."""
 
     def __init__(self, program, folder):
         self.program = program
@@ -105,7 +106,7 @@ class Daemon:
         return body
 
     def list(self, kind, after=None):
-        """Every object of a kind (after an id), and the revision of the last page."""
+        """Returns every object of a kind (after an id), and the revision of the last page."""
         items = []
         while True:
             page = self.get(f"/v1/{kind}?limit=10000" + (f"&after={after}" if after else ""))
@@ -116,13 +117,13 @@ class Daemon:
 
 
 def job(key):
-    """Most are held; some run, so that plans are committed between submissions."""
+    """Returns a job. Most jobs are held; some run, so that plans are committed between submissions."""
     return {"name": key, "command": ["/bin/true"], "requests": {"cpu": "10m", "memory": "16Mi"},
             "hold": sum(key.encode()) % 8 != 0}
 
 
 class Writer(threading.Thread):
-    """Submits until the daemon is gone. What it was told is in `told`, what it was not in `asked`."""
+    """Submits jobs until the daemon is gone. `told` has the acknowledged ones, `asked` the one without an answer."""
 
     def __init__(self, daemon, prefix):
         super().__init__()
@@ -151,7 +152,7 @@ class Writer(threading.Thread):
 
 
 class Watcher(threading.Thread):
-    """Follows jobs from a revision until the daemon is gone, or until a revision was seen."""
+    """Watches jobs from a revision on until the daemon is gone, or until the revision `until`."""
 
     def __init__(self, daemon, revision, until=None):
         super().__init__()
@@ -168,7 +169,7 @@ class Watcher(threading.Thread):
             if self.until is not None:
                 self.trouble = "it ends before everything was told"
         except ValueError:
-            pass  # the line that the crash has cut
+            pass  # the crash has cut the line
 
     def follow(self):
         connection = self.daemon_.connect(timeout=60)
@@ -199,10 +200,10 @@ class Rounds:
         self.daemon = Daemon(berthd, folder)
         self.berth = berth
         self.random = random.Random(seed)
-        self.jobs = {}  # id to name: everything that was ever acknowledged
-        self.keys = {}  # name, which is the key, to id
+        self.jobs = {}  # id to name, of every acknowledged job
+        self.keys = {}  # name, which is also the key, to id
         self.last_id = 0
-        self.revision = 0  # the last the watch has seen
+        self.revision = 0  # the last revision that the watch has seen
         self.watched = set()  # ids
         self.unanswered = self.replays = 0
 
@@ -214,7 +215,7 @@ class Rounds:
         expect("there", status == 200, f"nodes are refused: {status}: {body}")
 
     def acknowledged(self, key, id_, fresh):
-        """A submission was answered with an id. `fresh`: it cannot have happened before this round."""
+        """Records that a submission was answered with an id. `fresh`: it cannot have taken effect before this round."""
         expect("ids", self.jobs.get(id_, key) == key, f"{id_} is given to {key}, and was given to {self.jobs.get(id_)}")
         expect("keys", self.keys.get(key, id_) == id_, f"{key} is {id_} now, and was {self.keys.get(key)}")
         expect("ids", not fresh or id_ > self.last_id, f"{id_} is given out after {self.last_id}")
@@ -222,7 +223,7 @@ class Rounds:
         self.keys[key] = id_
 
     def write_and_kill(self, n):
-        """One round of writing; returns keys that were asked and not answered."""
+        """Runs one round of writing; returns the keys of the unanswered submissions."""
         watcher = Watcher(self.daemon, self.revision)
         writers = [Writer(self.daemon, f"r{n}-w{w}") for w in range(WRITERS)]
         for thread in [watcher, *writers]:
@@ -249,7 +250,7 @@ class Rounds:
         self.revision = max(self.revision, watcher.revision)
 
     def check_there(self, floor):
-        """Jobs above an id, and all of them now and then."""
+        """Checks the jobs above an id; floor 0 checks all."""
         items, _ = self.daemon.list("jobs", floor)
         there = {item["id"]: item["name"] for item in items}
         expect("ids", len(there) == len(items), "the list has an id twice")
@@ -261,7 +262,7 @@ class Rounds:
         return there
 
     def check_keys(self, open_keys, there):
-        """Asks again: what was not answered, and some of what was."""
+        """Repeats the unanswered submissions and some of the answered ones."""
         known = {name: id_ for id_, name in there.items()}
         connection = self.daemon.connect()
         again = self.random.sample(list(self.keys)[-KEYS_KEPT:], min(5, len(self.keys)))
@@ -299,7 +300,7 @@ class Rounds:
         open_keys = self.write_and_kill(n)
         if n % REPLAY_EVERY == 0 or last:
             self.check_replay()
-        if self.random.random() < 0.25:  # again, while it recovers
+        if self.random.random() < 0.25:  # another crash during recovery
             self.daemon.spawn()
             time.sleep(self.random.uniform(0, 0.05))
             self.daemon.kill()
@@ -315,7 +316,7 @@ class Rounds:
 
 
 def print_ready(which, seconds, goal):
-    """The times until berthd was ready again, of some of its starts."""
+    """Prints the times until berthd was ready again, for some of its starts."""
     if seconds:
         ordered = sorted(seconds)
         p99 = ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]

@@ -1,5 +1,6 @@
 #!/bin/bash
-# crash_test.sh - a few crashes of berthd in the middle of writes; crash_check.sh does many. ROUNDS and SEED may be set.
+# crash_test.sh - crashes berthd a few times in the middle of writes; crash_check.sh does it more often. ROUNDS and SEED
+# may be set.
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,4 +1,4 @@
-"""Cases of daemon_test.sh: a berthd is started, talked to by HTTP, and ended. Standard library only; prints TAP."""
+"""Cases of daemon_test.sh: start a berthd, send HTTP requests to it, and stop it. Standard library only; prints TAP."""
 import base64
 import contextlib
 import hashlib
@@ -20,7 +20,8 @@ import time
 import traceback
 
 BERTHD = sys.argv[1]
-PATIENCE = int(os.environ.get("BERTH_PATIENCE", "60"))  # seconds until something that should have happened counts as failed; no speed is tested here
+# Seconds until an expected event counts as missing; no speed is tested here.
+PATIENCE = int(os.environ.get("BERTH_PATIENCE", "60"))
 JOB = {"name": "k", "command": ["/bin/true"], "hold": True, "resources": {"cpu": "1", "memory": "16Mi"}}
 CASES = []
 
@@ -31,7 +32,7 @@ def case(function):
 
 
 class Daemon:
-    """A running berthd. Its log is kept for when something fails."""
+    """A running berthd. Its log is kept for failures."""
 
     def __init__(self, data, *options, listen="127.0.0.1:0", init=True, env=None):
         self.log = []
@@ -68,7 +69,7 @@ class Daemon:
         return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
 
     def ask(self, method, path, body=None, token=None, headers=None, raw=None):
-        """(status, decoded body, headers)"""
+        """Returns (status, decoded body, headers)."""
         sent = dict(headers or {})
         if token:
             sent["Authorization"] = "Bearer " + token
@@ -82,7 +83,7 @@ class Daemon:
             return answer.status, json.loads(text) if is_json and text else text, answer.headers
 
     def logged(self, pattern):
-        """Waits for a line of the log: it and standard output come by different ways."""
+        """Waits for a line of the log, which may arrive later than standard output."""
         until = time.monotonic() + PATIENCE
         while True:
             for line in list(self.log):
@@ -92,7 +93,7 @@ class Daemon:
             time.sleep(0.01)
 
     def end(self, signo=signal.SIGTERM):
-        """The exit code. None: it was told to end before."""
+        """Waits for the end and returns the exit code. None: send no signal, since it is stopping already."""
         if signo and self.process.poll() is None:
             self.process.send_signal(signo)
         code = self.process.wait(PATIENCE)
@@ -109,7 +110,7 @@ class Daemon:
 
 
 class World:
-    """A folder for the case and the daemons it starts."""
+    """A folder for the case, and the daemons that it starts."""
 
     def __init__(self):
         self.root = tempfile.mkdtemp(prefix="berth-daemon-")
@@ -131,7 +132,7 @@ class World:
 
 
 def fails(world, *options, init=False, listen="127.0.0.1:0", code=1, data=None):
-    """A start that must fail; what it says."""
+    """Runs a start that must fail; returns the last line of its standard error."""
     words = [BERTHD, "--data", data or world.data, "--listen", listen, *(["--init"] if init else []), *options]
     run = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
     assert run.returncode == code, f"exit code {run.returncode}, not {code}: {run.stderr}"
@@ -150,7 +151,7 @@ def error(answer, status, code):
 
 
 def raw_talk(daemon, text, expect_close=True):
-    """Bytes sent as they are; all that comes back until the peer closes, or the first piece."""
+    """Sends the bytes unchanged. Returns everything received until the peer closes, or the first answer."""
     with socket.create_connection((daemon.host, daemon.port), timeout=PATIENCE) as s:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             s.sendall(text)
@@ -183,7 +184,7 @@ def mistakes_end_with_2(world):
     assert not os.path.exists(world.data)
 
 
-# ---- first start and later ones --------------------------------------------------------------------------------------
+# ---- first start and restarts ----------------------------------------------------------------------------------------
 
 
 @case
@@ -222,7 +223,7 @@ def a_token_file_that_cannot_be_is_said(world):
     said = fails(world, "--token-file", os.path.join(world.root, "no/such/file"), init=True)
     assert "no/such/file" in said, said
     assert not os.path.exists(os.path.join(world.data, "store.db"))
-    world.start().ready()  # and the next try is a first start
+    world.start().ready()  # the next start is still a first start
 
 
 @case
@@ -249,7 +250,7 @@ def work_survives_restarts(world):
     status, kept, _ = daemon.ask("GET", job, token=token)
     equal((status, kept["name"], kept["command"], kept["status"]["state"]), (200, "k", ["/bin/true"], "held"))
     answers = [daemon.ask("POST", "/v1/jobs", JOB, token)[1]["id"] for _ in range(5)]
-    daemon.stop_at_once()  # kill -9: what was acknowledged is there, ids go on growing
+    daemon.stop_at_once()  # kill -9: acknowledged jobs exist, and new ids are greater
 
     daemon = world.start().ready()
     equal([daemon.ask("GET", f"/v1/jobs/{i}", token=token)[0] for i in answers], [200] * 5)
@@ -260,7 +261,7 @@ def work_survives_restarts(world):
 
 @case
 def resources_up_to_the_limit_survive_kill_and_restart(world):
-    """256 names, of which cpu, memory and pods are built in. One more is refused, and changes nothing."""
+    """256 names, of which cpu, memory and pods are built in. One more is refused and changes nothing."""
     daemon = world.start().ready()
     token = world.token()
     for i in range(253):
@@ -284,7 +285,7 @@ def resources_up_to_the_limit_survive_kill_and_restart(world):
 
 @case
 def a_transaction_beyond_the_limit_of_resources_is_refused_whole(world):
-    """Each of these jobs would fit alone. What is stored and does not fit would stop berthd for ever."""
+    """Each of these jobs alone would fit. A stored job that does not fit would keep berthd from starting."""
     daemon = world.start().ready()
     token = world.token()
     jobs = [{**JOB, "resources": {f"x{j}-{i}": "1" for i in range(60)}} for j in range(6)]
@@ -294,7 +295,7 @@ def a_transaction_beyond_the_limit_of_resources_is_refused_whole(world):
     equal(daemon.ask("GET", "/v1/jobs", token=token)[1]["items"], [])
     equal(daemon.ask("GET", "/readyz")[0], 200)
 
-    def submit(i, statuses):  # and many at once
+    def submit(i, statuses):  # many submissions at once
         statuses.append(daemon.ask("POST", "/v1/jobs", {**JOB, "resources": {f"y{i}-{k}": "1" for k in range(10)}}, token)[0])
     statuses = []
     threads = [threading.Thread(target=submit, args=(i, statuses)) for i in range(30)]
@@ -338,7 +339,7 @@ def a_port_in_use_is_said(world):
     assert str(daemon.port) in said, said
 
 
-# ---- talking ---------------------------------------------------------------------------------------------------------
+# ---- requests --------------------------------------------------------------------------------------------------------
 
 
 @case
@@ -401,7 +402,7 @@ def metrics_and_backup(world):
 
 @case
 def a_forecast_that_is_refused_late_is_not_made_twice(world):
-    """If-Match is judged when the forecast is there: the request that waits for it is not answered before."""
+    """If-Match is checked after the forecast is made, and a request that waits for a forecast is answered only once."""
     daemon = world.start().ready()
     token = world.token()
     for condition in ("5", "x", "0") * 5:
@@ -502,7 +503,7 @@ def readers_that_hang_up_are_forgotten(world):
 
 
 def public_key_pin(certificate):
-    """As the daemon prints it, by openssl; None where there is none."""
+    """Returns the pin of the certificate's public key, computed by openssl; None without openssl."""
     if not shutil.which("openssl"):
         return None
     key = subprocess.run("openssl x509 -pubkey -noout | openssl pkey -pubin -outform der", shell=True, check=True,
@@ -513,7 +514,7 @@ def public_key_pin(certificate):
 @case
 def tls_makes_a_certificate_and_says_its_pin(world):
     pins = []
-    for _ in range(2):  # the same one after a restart
+    for _ in range(2):  # a restart keeps the certificate
         daemon = world.start("--tls", listen="0.0.0.0:0").ready()
         assert daemon.url.startswith("https://0.0.0.0:"), daemon.url
         daemon.host = "127.0.0.1"
@@ -587,11 +588,11 @@ def a_body_too_large_is_refused_before_it_is_read(world):
     for size in 100 << 20, 10**18, 10**30:
         got = raw_talk(daemon, (head + f"Content-Length: {size}\r\n\r\n{{").encode(), expect_close=False)
         assert re.match(rb"HTTP/1.1 (413|400) ", got), got[:200]
-    # Without a length it is not taken at all.
+    # A body without a length is refused.
     chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
     got = raw_talk(daemon, (head + "Transfer-Encoding: chunked\r\n\r\n").encode() + chunk * 200)
     assert b"411" in got.split(b"\r\n")[0] or got == b"", got[:200]
-    # Nobody's body is read at all.
+    # The body of an unauthenticated request is never read.
     got = raw_talk(daemon, b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n{", expect_close=False)
     assert got.startswith(b"HTTP/1.1 401 "), got[:200]
     equal(daemon.ask("GET", "/healthz")[0], 200)
@@ -650,13 +651,13 @@ def idle_and_slow_clients_harm_nobody(world):
             s.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nX-")
         for _ in range(20):
             equal(daemon.ask("POST", "/v1/jobs", JOB, token)[0], 201)
-        got = slow[0].recv(65536)  # its time for a header ends
+        got = slow[0].recv(65536)  # the time limit for a header ends
         assert got == b"" or got.startswith(b"HTTP/1.1 408 "), got
         del idle
 
 
 def handshake(port, version):
-    """The version that is agreed on with a client that takes only this one; None: none."""
+    """Returns the negotiated version for a client that supports only this version, or None."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.minimum_version = context.maximum_version = version
@@ -673,7 +674,7 @@ def agents_speak_tls_1_3_only(world):
     agents = int(daemon.logged(r"agents\.ready .*url=\S*:(\d+)").group(1))
     equal(handshake(agents, ssl.TLSVersion.TLSv1_3), "TLSv1.3")
     equal(handshake(agents, ssl.TLSVersion.TLSv1_2), None)
-    equal(handshake(daemon.port, ssl.TLSVersion.TLSv1_2), "TLSv1.2")  # of people's programs
+    equal(handshake(daemon.port, ssl.TLSVersion.TLSv1_2), "TLSv1.2")  # the users' port takes TLS 1.2, too
     if shutil.which("openssl"):
         for option, agreed in ("-tls1_2", False), ("-tls1_3", True):
             run = subprocess.run(["openssl", "s_client", option, "-connect", f"127.0.0.1:{agents}"], input=b"", capture_output=True,
@@ -699,7 +700,7 @@ def connections_are_bounded(world):
         for _ in range(30):
             stack.enter_context(socket.create_connection((daemon.host, daemon.port), timeout=PATIENCE))
     until = time.monotonic() + PATIENCE
-    while True:  # as soon as the others are gone
+    while True:  # once berthd has closed the other connections
         try:
             if daemon.ask("GET", "/healthz")[0] == 200:
                 break
@@ -709,7 +710,7 @@ def connections_are_bounded(world):
         time.sleep(0.05)
 
 
-# ---- the end ---------------------------------------------------------------------------------------------------------
+# ---- shutdown --------------------------------------------------------------------------------------------------------
 
 
 @case
@@ -736,10 +737,10 @@ def a_second_signal_ends_it_at_once(world):
     token = world.token()
     with socket.create_connection((daemon.host, daemon.port), timeout=PATIENCE) as s:
         s.sendall(f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Length: 99\r\n\r\n".encode())
-        daemon.ask("GET", "/healthz")  # what came before has been seen
+        daemon.ask("GET", "/healthz")  # berthd has read the bytes sent before
         daemon.process.send_signal(signal.SIGTERM)
         daemon.logged("event=daemon.stopping")
-        assert daemon.process.poll() is None  # it waits for the rest of the request
+        assert daemon.process.poll() is None  # berthd waits for the rest of the request
         equal(daemon.end(), 1)
     daemon.logged("event=daemon.forced")
     equal(world.start().ready().end(), 0)

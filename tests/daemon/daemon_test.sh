@@ -1,5 +1,5 @@
 #!/bin/bash
-# daemon_test.sh - the real program `berthd`: first start, restart, requests, streams, TLS, hostile input, the end.
+# daemon_test.sh - tests the real berthd: first start, restart, requests, streams, TLS, hostile input, shutdown.
 # waits: processes
 set -eu
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# disk_full_test.sh - berthd on a disk that is full: nothing is acknowledged that is not there, reads go on, and when there
-# is room again so do writes, without a restart. The disk is a small tmpfs in a mount namespace of its own.
+# disk_full_test.sh - tests berthd on a full disk: it acknowledges only stored changes, reads still work, and writes
+# work again without a restart once there is room. The disk is a small tmpfs in a mount namespace of its own.
 # waits: processes
 set -eu
 
@@ -175,7 +175,7 @@ d.end(signal.SIGKILL)
 d = Daemon()
 case("after a crash on a full disk it starts and has what was acknowledged", d.line and d.jobs() == acknowledged, d.line)
 d.end(signal.SIGKILL)
-fill()  # but for the reserve
+fill()  # all but the reserve
 d = Daemon()
 case("with its reserve it starts on a disk without any room", d.line and d.jobs() == acknowledged, d.line)
 gone = list(acknowledged)[0]

@@ -1,5 +1,5 @@
 #!/bin/bash
-# growth_check.sh - tables that grow to their bounds in a release build under valgrind: those of the core, and those of berthd.
+# growth_check.sh - grows tables of the core and of berthd to their bounds, in a release build under valgrind.
 set -eu
 
 # shellcheck source=tests/kit.sh

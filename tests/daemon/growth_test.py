@@ -1,6 +1,7 @@
-"""Cases of growth_test.sh: tables of a real berthd that requests can grow, to their bound or over several doublings, then a kill and a start.
+"""Cases of growth_test.sh: tables of a real berthd that requests can grow. Each grows to its bound or over several
+doublings; then berthd is killed and restarted.
 
-BERTH_UNDER is a command to run berthd under, such as "valgrind -q --error-exitcode=9". Standard library only; prints TAP.
+BERTH_UNDER is a command that runs berthd, such as "valgrind -q --error-exitcode=9". Standard library only; prints TAP.
 """
 import os
 import shlex
@@ -10,7 +11,7 @@ from agent_kit import BERTHD, Cluster, case, main, skip_unless, wait_for
 
 BATCH = 50
 MANY = int(os.environ.get("BERTH_GROWTH", "300"))
-# Objects of each kind that has no bound below MANY: the path, and the i-th object.
+# Kinds without a bound below MANY: the path, and a function that makes the i-th object.
 KINDS = {
     "groups": lambda i: {"id": f"g{i}"},
     "users": lambda i: {"id": f"u{i}", "group": f"g{i}"},
@@ -42,7 +43,7 @@ def bad_words(cluster):
 
 
 def grown(cluster, kind, make):
-    """How many of MANY were accepted: in transactions, then one by one up to the first that is refused."""
+    """Returns how many of MANY objects were accepted: by transactions, then one by one up to the first refused one."""
     singular = {"policies": "policy"}.get(kind, kind[:-1])
     for first in range(0, MANY, BATCH):
         changes = [{"op": "put", "kind": singular, "object": make(i), **({"id": make(i)["id"]} if "id" in make(i) else {})}
@@ -62,7 +63,7 @@ def grown(cluster, kind, make):
 
 @case
 def every_kind_grows_to_its_bound_and_is_there_after_a_kill():
-    """What is refused is refused with 4xx and words; what was accepted is there."""
+    """Refusals have a status of 4xx and a message; accepted objects exist after a kill."""
     with under() as cluster:
         kept = {}
         for kind, make in KINDS.items():

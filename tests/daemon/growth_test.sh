@@ -1,5 +1,6 @@
 #!/bin/bash
-# growth_test.sh - every table of a real berthd that requests can grow, to its bound; the daemon is killed and has everything.
+# growth_test.sh - grows every table of a real berthd that requests can grow to its bound; all objects exist after a
+# kill.
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,9 +1,9 @@
-"""A hostile tenant: one attack on a daemon with a plain user's token, over many connections, until its time is over.
+"""A hostile tenant: one attack on a daemon with a plain user's token, over many connections, for a given time.
 
     python3 hostile_attacker.py ATTACK URL TOKEN SECONDS
 
-Prints one JSON object: for each kind of request how many were answered with which status, and the bytes read. Every loop ends with
-the time that was given. The program is started inside a control group that holds it to half a core.
+Prints one JSON object: for each kind of request the number of answers by status, and the bytes read. Every loop ends
+when the time is over. The caller starts the program in a cgroup that limits it to half a core.
 """
 import asyncio
 import collections
@@ -60,7 +60,7 @@ class Attack:
         return status, "connection: close" not in head
 
     async def flood(self, name, make):
-        """Sends requests one after the other over one connection, which is opened again when the daemon closes it."""
+        """Sends requests one after the other over one connection, and reconnects when the daemon closes it."""
         writer = None
         while self.left() > 0:
             try:
@@ -80,7 +80,7 @@ class Attack:
                 await asyncio.sleep(0.01)
 
     async def hold(self, name, sent, pace):
-        """Sends one request and then reads a few bytes at a time, or nothing."""
+        """Sends one request, then reads a few bytes at a time, or nothing."""
         while self.left() > 0:
             try:
                 reader, writer = await self.open()
@@ -101,7 +101,7 @@ class Attack:
         self.serial += 1
         return f"x{self.serial}-{int(time.time() * 1000) % 10000000}"
 
-    # One function for each attack; each returns the coroutines that run it.
+    # One function for each attack; it returns the coroutines that run the attack.
 
     def replicas(self):
         def app():
@@ -164,7 +164,7 @@ class Attack:
         return [self.hold("connection", b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\n", 0.5) for _ in range(MANY_CONNECTIONS)]
 
     async def find_instance(self):
-        """An instance of the attacker's own, for commands beside it."""
+        """Returns an instance of the attacker's own, in which commands can be run."""
         reader, writer = await self.open()
         writer.write(self.request("GET", "/v1/instances?state=running&limit=1"))
         head = await reader.readuntil(b"\r\n\r\n")

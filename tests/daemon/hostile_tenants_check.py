@@ -1,11 +1,13 @@
 """Cases of hostile_tenants_check.sh: the submit-to-start time of one user's jobs while another user attacks the daemon.
 
-The attacker is a plain user with 64 connections (tests/daemon/hostile_attacker.py) whose program is held to half a core. Quiet phases stand
-between the attacks. BERTH_HOSTILE_SECONDS is the time for all phases together: 60 in part, 300 of the whole bed.
+The attacker is a plain user with 64 connections (tests/daemon/hostile_attacker.py) whose program is limited to half a
+core. Quiet phases separate the attacks. BERTH_HOSTILE_SECONDS is the time for all phases together: 60 in part, 300 for
+the whole bed.
 
-The goal is 3 times the quiet p99. Each attack is printed beside it. A phase in part has some two hundred starts, so its p99 is nearly its slowest
-one, and a neighbour of this machine can cause that: in part the test fails at 6 times the quiet p99, the whole bed fails at the goal. An attack
-above its bound is measured again, with a quiet phase of its own, and two of three measurements decide.
+The goal is a p99 of at most 3 times the quiet p99. The result of each attack is printed beside it. In part a phase has
+about two hundred starts, so its p99 is nearly the slowest start, which another load on the machine can cause: in part
+the test fails at 6 times the quiet p99, the whole bed fails at the goal. An attack above its bound is measured again,
+with a quiet phase of its own, and two of three measurements decide.
 """
 import contextlib
 import http.client
@@ -25,9 +27,9 @@ skip_unless_root()
 
 WHOLE = os.environ.get("BERTH_BED") == "whole"
 SECONDS = float(os.environ.get("BERTH_HOSTILE_SECONDS", "300" if WHOLE else "60"))
-RATIO_GOAL = 3.0  # of the p99 under attack to the quiet p99
+RATIO_GOAL = 3.0  # p99 under attack, relative to the quiet p99
 RATIO_MAX = RATIO_GOAL if WHOLE else 2 * RATIO_GOAL
-MEASUREMENTS = 3  # at most, of one attack; most of them decide
+MEASUREMENTS = 3  # at most, of one attack; the majority decides
 HALF_A_CORE = 50000  # microseconds of each 100,000
 MEMORY_MAX_KB = 500 * 1000
 ATTACKS = os.environ.get("BERTH_HOSTILE_ATTACKS", "").split() or [*hostile_attacker.ATTACKS, "all"]
@@ -40,7 +42,7 @@ def p99(samples):
 
 
 class CappedGroup:
-    """A control group of half a core; processes enter it before they run the attack."""
+    """A cgroup with half a core; processes enter it before they run the attack."""
 
     def __init__(self):
         name = f"berth-test-{os.getpid()}-attacker"
@@ -62,7 +64,7 @@ class CappedGroup:
 
 
 class Victim:
-    """A user who submits one small job after the other; a watch of instances tells when each one runs."""
+    """A user who submits one small job after the other; a watch of instances tells when each job runs."""
 
     def __init__(self, cluster, token):
         self.token = token
@@ -100,7 +102,7 @@ class Victim:
                         self.seen.notify_all()
 
     def start_one(self):
-        """Seconds from the submission of a job to the moment in which the watch says that it runs."""
+        """Returns the seconds from the submission of a job until the watch tells that it runs."""
         begin = time.monotonic()
         job = str(self.ask("POST", "/v1/jobs", {"name": "victim", "command": ["/bin/true"],
                                                 "resources": {"cpu": "10m", "memory": "16Mi"}})["id"])
@@ -148,7 +150,7 @@ class Battle(Cluster):
                                 stdout=subprocess.PIPE, text=True, preexec_fn=self.group.enter)
 
     def clear(self):
-        """Removes what the attacker left, so that the next quiet phase is quiet."""
+        """Removes the attacker's objects, so that the next quiet phase is quiet."""
         for kind in ("apps", "jobs"):
             while items := self.get(f"/v1/{kind}?owner=mallory&limit=1000")["items"]:
                 for item in items:
@@ -161,7 +163,7 @@ class Battle(Cluster):
 
 
 def phase(battle, name, seconds, quiet):
-    """One attack: samples of the victim meanwhile; the rates that the daemon accepted are printed."""
+    """Runs one attack; returns the victim's samples and prints the rates that the daemon accepted."""
     if name in ("exec_floods", "all"):
         status, answer = battle.ask("POST", "/v1/jobs", {"name": "own", "command": hostile_attacker.SLEEP}, battle.attacker)
         assert status == 201, answer
@@ -180,7 +182,8 @@ def phase(battle, name, seconds, quiet):
 
 
 def is_late(battle, name, share, quiet_samples):
-    """Measures one attack, up to three times where it is above the goal. Returns what was measured if the goal is missed, else None."""
+    """Measures one attack, up to three times if it is above the goal. Returns the measurements if the goal is missed,
+    else None."""
     seconds = 2 * share if name == "all" else share
     late, samples = [], quiet_samples
     for left in reversed(range(MEASUREMENTS)):

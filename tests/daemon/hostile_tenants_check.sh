@@ -1,5 +1,6 @@
 #!/bin/bash
-# hostile_tenants_check.sh - a plain user attacks the daemon in ten ways, alone and together, while another user's jobs start in time.
+# hostile_tenants_check.sh - a plain user attacks the daemon in ten ways, singly and combined; another user's jobs start
+# in time.
 #
 # bed: tenants, in part
 # alone: compares times of one user's jobs under attack with those of quiet moments

@@ -1,5 +1,5 @@
-"""Cases of http_fair_test.sh: one user asks for much and reads little; other users are served, and berthd stays small.
-Standard library only; prints TAP. Asserts counts and memory, no times; the times are printed."""
+"""Cases of http_fair_test.sh: one user requests much and reads little; other users are served, and berthd stays small.
+Standard library only; prints TAP. Asserts counts and memory but no times; the times are printed."""
 import contextlib
 import http.client
 import json
@@ -18,10 +18,10 @@ import traceback
 
 BERTHD = sys.argv[1]
 PATIENCE = int(os.environ.get("BERTH_PATIENCE", "120"))
-END_SECONDS = 5  # from SIGTERM to the end of berthd, on a machine that has nothing else to do
+END_SECONDS = 5  # from SIGTERM to the end of berthd, on an otherwise idle machine
 CASES = []
 JOBS, JOB_BYTES, REQUESTS = 60, 480_000, 80
-# The address sanitizer keeps 256 MB of freed memory, and shadows of all of it.
+# The address sanitizer keeps 256 MB of freed memory, and shadow memory for all of it.
 SANITIZER_MB = 500 if "ASAN_OPTIONS" in os.environ else 0
 
 
@@ -65,7 +65,7 @@ class Daemon:
         return s
 
     def ask(self, user, method, path, body=None, address=None):
-        """(status, decoded body, headers); of a refused connection the status alone."""
+        """Returns (status, decoded body, headers); for a refused connection the status alone."""
         with contextlib.closing(self.dial(address=address)) as s:
             s.sendall(self.request_text(user, method, path, body, close=True))
             answer = http.client.HTTPResponse(s)
@@ -96,7 +96,7 @@ class Daemon:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def fill(self, user="mallory", count=JOBS, size=JOB_BYTES):
-        """So much comes at a bounded rate else: each 4 KiB of a body count as a request."""
+        """Submits jobs without the rate limit: each 4 KiB of a body count as a request."""
         values = {f"V{i}": "x" * 4000 for i in range(size // 4010)}
         self.must(200, "admin", "PATCH", "/v1/system/settings", {"requests_per_s": 0})
         for _ in range(count):
@@ -105,7 +105,8 @@ class Daemon:
 
 
 class Crowd:
-    """Many connections, each with one request; all are sent, then read as they come. `order` has who was answered and how."""
+    """Many connections with one request each. All requests are sent, then answers are read as they arrive. `order` has
+    each user and status."""
 
     def __init__(self, daemon, requests):
         self.order, self.bytes = [], 0
@@ -138,7 +139,7 @@ def equal(found, want):
 
 @case
 def lists_of_one_user_do_not_delay_another(_):
-    """80 requests at once for 60 jobs of 480 KB made everybody wait for all of them."""
+    """Once, 80 concurrent requests for 60 jobs of 480 KB delayed every other user until all were answered."""
     daemon = Daemon()
     try:
         daemon.fill()
@@ -159,7 +160,7 @@ def lists_of_one_user_do_not_delay_another(_):
 
 
 def status_of(s):
-    """The status of the next answer; what follows its first line is left unread."""
+    """Returns the status of the next answer and leaves everything after its first line unread."""
     text = b""
     while len(text) < 12 and (piece := s.recv(12 - len(text))):
         text += piece
@@ -168,7 +169,7 @@ def status_of(s):
 
 @case
 def answers_that_nobody_reads_are_bounded(_):
-    """A user who reads nothing of many large answers kept all of them in berthd."""
+    """Once, berthd kept all large answers of a user who read none of them."""
     daemon = Daemon()
     held = []
     try:
@@ -194,7 +195,7 @@ def answers_that_nobody_reads_are_bounded(_):
 
 @case
 def clients_that_do_not_read_do_not_hold_up_the_end(_):
-    """berthd waited 10 s for clients that read nothing of their answers."""
+    """Once, berthd waited 10 s at its end for clients that did not read their answers."""
     daemon = Daemon()
     held = []
     try:
@@ -261,7 +262,7 @@ def main():
         try:
             function(None)
             print(f"ok {number} - {function.__name__}", flush=True)
-        except Exception:  # every case is told
+        except Exception:  # report every case
             failed += 1
             print("# " + "\n# ".join(traceback.format_exc().splitlines()))
             print(f"not ok {number} - {function.__name__}", flush=True)

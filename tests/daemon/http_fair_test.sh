@@ -1,5 +1,5 @@
 #!/bin/bash
-# http_fair_test.sh - a berthd and one user who asks for much: answers bounded in bytes, users served in turn, slow readers.
+# http_fair_test.sh - tests a berthd with one greedy user: bounded bytes of answers, users served in turn, slow readers.
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,6 +1,7 @@
 #!/bin/bash
-# journal_check.sh - a daemon's journal of ten thousand decisions, with kills and restarts in it, replayed by this build and by
-# one of another compiler; in part: three thousand. BERTH_OTHER is the folder of such a build. DECISIONS and SEED may be set.
+# journal_check.sh - makes a daemon's journal of ten thousand decisions with kills and restarts, and replays it with
+# this build and with a build of another compiler; in part: three thousand. BERTH_OTHER is the folder of such a build.
+# DECISIONS and SEED may be set.
 # bed: decisions, in part
 set -eu
 
@@ -15,7 +16,7 @@ decisions=${DECISIONS:-$(in_part 3000 10000)}
 if [ -n "${BERTH_OTHER:-}" ]; then
     exec python3 "$source/tests/daemon/journal_rounds.py" "$berthd" "$berth" "$decisions" "${SEED:-1}" "$BERTH_OTHER/src/cli/berth"
 fi
-# Kept beside the rest, so that the next time it is there.
+# The other build stays beside this one for later runs.
 other=$build/other
 if command -v clang >/dev/null; then
     set -- --native-file="$source/tools/clang.ini"

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A daemon's journal over many decisions, with kills and restarts in it, replayed.
+"""Makes a journal of many decisions, with kills and restarts of the daemon, and replays it.
 
     journal_rounds.py BERTHD BERTH DECISIONS SEED [OTHER_BERTH...]
 
-People submit, cancel and resize, nodes are drained and come back, what was placed runs and ends; every few seconds the
-daemon is killed or stopped, and started again on the same folder. Segments are small, so that kills meet the making of them.
-Then the journal is verified and every decision made again: by this build and by each other one. Prints TAP.
+Users submit, cancel and resize workloads; nodes are drained and return; placed instances run and end. Every few seconds
+the daemon is killed or stopped, and started again on the same folder. Segments are small, so that some kills interrupt
+their making. Then the journal is verified and every decision is made again, by this build and by each other one. Prints
+TAP.
 """
 import os
 import random
@@ -21,15 +22,15 @@ from crash_rounds import Daemon, Failure, expect
 
 NODES = 24
 COUNT_EVERY = 4  # rounds
-SEGMENTS, KILLS_MAX = 3, 20  # there are to be so many; after so many rounds none is waited for
-CROWD = 150  # jobs that wait, at most: more make each decision slower, not other
+SEGMENTS, KILLS_MAX = 3, 20  # segments wanted; after KILLS_MAX rounds the test does not wait for more
+CROWD = 150  # at most so many waiting jobs: more make decisions slower but not different
 CANARY = "canary-of-the-journal-5d1f"
 CHECKS = ["runs", "decisions", "segments", "secrets", "verify", "replay", "others"]
 TROUBLE = (OSError, http.client.HTTPException, ValueError)
 
 
 class Actor(threading.Thread):
-    """Does something again and again until the daemon is gone."""
+    """Repeats an action until the daemon is gone."""
 
     def __init__(self, daemon, seed, act, pause):
         super().__init__()
@@ -55,7 +56,7 @@ class Actor(threading.Thread):
                 self.act(self)
                 time.sleep(self.pause)
         except TROUBLE:
-            pass  # it was killed
+            pass  # the daemon was killed
         except Failure as e:
             self.wrong = e
 
@@ -77,7 +78,7 @@ def meddle(a):
     r = a.random
     what = r.random()
     if what < 0.4:
-        _, page = a.ask("GET", "/v1/queue?limit=200")  # what is held does not go by itself
+        _, page = a.ask("GET", "/v1/queue?limit=200")  # held jobs never end by themselves
         for job in r.sample(page["items"], min(len(page["items"]), 5)):
             a.ask("POST", f"/v1/jobs/{job['id']}/{'cancel' if a.daemon_.crowded else r.choice(['cancel', 'hold', 'release'])}")
     elif what < 0.6:
@@ -93,7 +94,7 @@ def meddle(a):
 
 
 def agents(a):
-    """What was placed runs; some of it ends; what is stopped has stopped."""
+    """Reports for all nodes: placed instances run, some end, stopping instances have stopped."""
     _, queue = a.ask("GET", "/v1/queue?limit=1")
     a.daemon_.crowded = queue["total"] > CROWD
     told = {}
@@ -145,7 +146,7 @@ def round_of(daemon, rng):
 
 
 def decisions(berth, data):
-    """How many there are so far."""
+    """Returns the number of decisions so far."""
     done = subprocess.run([berth, "journal", "grep", "--data", data, "--kind", "unit", "--count"], capture_output=True, text=True)
     expect("decisions", done.returncode == 0, done.stdout + done.stderr)
     return int(done.stdout)
@@ -173,10 +174,11 @@ def segments_of(daemon):
 def rounds(daemon, berth, want, rng, others):
     begin(daemon)
     kills = made = 0
-    while made < want or (len(segments_of(daemon)) < SEGMENTS and kills < KILLS_MAX):  # on a slow machine they are longer in coming
+    # a slow machine needs longer to make them
+    while made < want or (len(segments_of(daemon)) < SEGMENTS and kills < KILLS_MAX):
         round_of(daemon, rng)
         kills += 1
-        if kills % COUNT_EVERY == 0:  # it reads all there is
+        if kills % COUNT_EVERY == 0:  # the count reads the whole journal
             made = decisions(berth, daemon.data)
         daemon.start()
     daemon.process.terminate()

@@ -1,6 +1,6 @@
 #!/bin/bash
-# journal_test.sh - a few hundred decisions with kills in them, and what `berth journal` and `berth replay` make of them;
-# journal_check.sh has many more. SEED may be set.
+# journal_test.sh - makes a few hundred decisions with kills, and checks `berth journal` and `berth replay`;
+# journal_check.sh makes many more. SEED may be set.
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,5 +1,5 @@
 #!/bin/bash
-# openapi_test.sh - /openapi.json of a running berthd is valid by the word of openapi-spec-validator.
+# openapi_test.sh - validates /openapi.json of a running berthd with openapi-spec-validator.
 # waits: processes
 # network: outside
 # sanitize: no, one request, which daemon_test makes, too
@@ -10,7 +10,7 @@ set -eu
 needs_built "$berthd"
 needs python3
 
-# The validator is kept beside the build; a failed installation is tried anew the next time.
+# The validator is installed beside the build; a failed installation is repeated at the next run.
 venv=$BERTH_BUILD/openapi-venv
 if ! "$venv/bin/python" -c 'import openapi_spec_validator' 2>/dev/null; then
     rm -rf "$venv"

@@ -1,4 +1,4 @@
-/* permissions_rows.h - what each role may, and what each route needs: the two tables of permissions_test.c.
+/* permissions_rows.h - the two tables of permissions_test.c: what each role may do, and what each route needs.
  *
  * To add a route: a row in `rows`.
  */
@@ -6,9 +6,10 @@
 
 #include <stddef.h>
 
-/* ---- what roles may ------------------------------------------------------------------------------------------------- */
+/* ---- roles ------------------------------------------------------------------------------------------------------ */
 
-/* Of what is its own, its group's, a stranger's: o, g, x. What belongs to nobody counts as a stranger's. */
+/* Each permission lists the owners on whose objects the role has it: o own, g the same group's, x others'. An object
+ * without an owner counts as others'. */
 static const struct may {
     const char *role;
     const char *read, *cluster, *submit, *manage, *nodes, *users, *system, *audit, *report;
@@ -23,9 +24,9 @@ static const struct may {
 };
 enum { ROLES = sizeof roles / sizeof *roles };
 
-/* ---- what routes need ----------------------------------------------------------------------------------------------- */
+/* ---- routes ----------------------------------------------------------------------------------------------------- */
 
-/* What a request is about, by its path or body. */
+/* The kind of object that a request is about, by its path or body. */
 enum about {
     NOTHING,
     APP,
@@ -46,14 +47,14 @@ enum about {
 
 struct row {
     const char *method, *path;
-    const char *gate; /* permission without which nothing is looked at */
+    const char *gate; /* permission needed before the request is examined */
     enum about about;
-    const char *then; /* permission over what it is about; "": seeing it is enough */
-    const char *body; /* % stands for the owner, & for its group */
-    /* "": as said so far. "makes": nothing is there yet, so what may not be done is forbidden, not hidden. "not-self":
-     * nobody does this to oneself. "exports": needs manage and, of others, users. "for-nodes": a node's own agent, and who
-     * manages nodes. "table": agents, and who manages all users. "own-agent": nobody but the node's own agent. "invited": by
-     * what the body has. */
+    const char *then; /* permission needed on the object; "": read access is enough */
+    const char *body; /* % stands for the owner, & for the owner's group */
+    /* An exception to the columns above; "": none. "makes": the object is new, so a refusal is 403, never 404.
+     * "not-self": users cannot do this to themselves. "exports": needs manage and, on other users, users. "for-nodes":
+     * the node's own agent, and users with the permission nodes. "table": agents, and users with the permission users
+     * on all. "own-agent": only the node's own agent. "invited": authorised by the request body. */
     const char *rule;
 };
 

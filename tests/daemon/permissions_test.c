@@ -1,9 +1,9 @@
-/* permissions_test.c - every route, asked by every built-in role about its own, its group's and a stranger's things.
+/* permissions_test.c - every route, requested by every built-in role on its own, its group's and others' objects.
  *
- * What must come out is computed here, from two tables written out here: what each role may, and what each route needs.
- * Nothing of it is taken from the daemon, so a route without a row, a row without a route, and a rule that is too wide or
- * too narrow all fail. What is refused changes nothing, and what is not to be seen is refused in the very words for what is
- * not there.
+ * The expected result is computed from two tables of this test: what each role may do, and what each route needs.
+ * Nothing of it is taken from the daemon. So the test fails for a route without a row, a row without a route, and a
+ * permission that is too wide or too narrow. A refused request must change nothing, and the answer for an object that
+ * the user may not see must be the same as for an object that does not exist.
  *
  * To add a route: a row in `rows` (permissions_rows.h).
  */
@@ -50,7 +50,8 @@ static bool is_unowned(enum about about)
     return about == NODE || about == PLAIN || about == SYSTEM_SERVICE;
 }
 
-/* May the role see that it is there? Groups and roles everybody may; of the others PLAIN, routes say what it takes. */
+/* Returns true if the role may know of the object. Every role may read groups and roles; for other PLAIN objects the
+ * route's own permission decides. */
 static bool sees(const struct may *m, enum about about, enum relation r)
 {
     switch (about) {
@@ -59,8 +60,7 @@ static bool sees(const struct may *m, enum about about, enum relation r)
     case NODE: return may(m, "cluster", OTHER);
     case DEVICE: return may(m, "report", r);
     case SYSTEM_SERVICE: return may(m, "system", OTHER);
-    case ERRAND:
-        return false; /* nobody has opened one: relay_test.c has those that are there, secret_test.c who is told */
+    case ERRAND: return false; /* this cluster has no open session: session_test.c and secret_test.c test those */
     case NOTHING:
     case PLAIN: return true;
     default: return may(m, "read", r);
@@ -94,12 +94,13 @@ static enum verdict expected_of(const struct row *row, const struct may *m, enum
     return ALLOWED;
 }
 
-/* ---- the cluster ---------------------------------------------------------------------------------------------------- */
+/* ---- the cluster ------------------------------------------------------------------------------------------------ */
 
-enum { OWNERS = ROLES - 1 + 2, NAME_MAX_ = 64 }; /* one of each role but agent, and two for the others to have */
+/* one of each role except agent, and two more as owners of other objects */
+enum { OWNERS = ROLES - 1 + 2, NAME_MAX_ = 64 };
 
 struct owner {
-    char id[NAME_MAX_], token[TOKEN_TEXT_MAX], spare[TOKEN_ID_LEN + 1]; /* another token of theirs */
+    char id[NAME_MAX_], token[TOKEN_TEXT_MAX], spare[TOKEN_ID_LEN + 1]; /* spare: the id of a second token */
     const char *group;
     char job[24], instance[24];
 };
@@ -144,7 +145,7 @@ static void make_owner(struct cluster *c, struct owner *o, const char *id, const
     (void)snprintf(o->job, sizeof o->job, "%d", (int)json_integer_value(json_object_get(k->body, "id")));
 }
 
-/* System services are not made by hand, so this one is written as an installation would. */
+/* Users cannot make system services, so this one is written to the store, like an installation does. */
 static void make_service(struct cluster *c)
 {
     static const char text[] = "{\"v\":1,\"id\":\"gw.system\",\"name\":\"gw\",\"owner\":\"system\",\"system\":true,"
@@ -175,7 +176,7 @@ static void instances_come(struct cluster *c)
                            (int)json_integer_value(json_object_get(item, "id")));
     }
     for (i = 0; i < OWNERS; i++)
-        assert_true(c->owners[i].instance[0]); /* each has one that runs */
+        assert_true(c->owners[i].instance[0]); /* each owner has a running instance */
 }
 
 static void cluster_make(struct cluster *c)
@@ -212,7 +213,7 @@ static void cluster_make(struct cluster *c)
     instances_come(c);
 }
 
-/* The same cluster once more, as a restart would find it. */
+/* Makes a copy of the cluster, in the state in which a restart would find it. */
 static void cluster_copy(const struct cluster *from, struct cluster *to)
 {
     struct berth_err err = {0};
@@ -233,7 +234,7 @@ static void cluster_copy(const struct cluster *from, struct cluster *to)
         fail_msg("%s", err.text);
 }
 
-/* A daemon that agents can join, whatever it would sign. */
+/* Lets agents join, but refuses to sign every certificate request. */
 static int sign_nothing(void *ctx, const struct agent_grant *grant, const char *request, char **ret,
                         struct berth_err *err)
 {
@@ -250,7 +251,7 @@ static void agents_come(struct cluster *c)
     control_set_agents(c->kit.control, &agents);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static const struct owner *owner_for(const struct cluster *c, size_t role, enum relation r)
 {
@@ -277,7 +278,7 @@ static const char *id_for(const struct row *row, const struct owner *o, enum rel
     return buf;
 }
 
-/* One that is not there, of the same form. */
+/* Returns a well-formed id that does not exist. */
 static const char *missing_for(const struct row *row)
 {
     switch (row->about) {
@@ -333,7 +334,7 @@ static char *body_for(const struct row *row, const struct owner *o)
     return str_take(&s);
 }
 
-/* Text with one name in place of the other, for comparing what is said about two things. */
+/* Returns the text with every `from` replaced by `to`, to compare the answers about two objects. */
 static char *renamed(const char *text, const char *from, const char *to)
 {
     struct str s = {0};
@@ -349,7 +350,7 @@ static char *renamed(const char *text, const char *from, const char *to)
     return str_take(&s);
 }
 
-/* ---- one case ------------------------------------------------------------------------------------------------------- */
+/* ---- one case --------------------------------------------------------------------------------------------------- */
 
 struct question {
     const struct row *row;
@@ -365,13 +366,13 @@ static void complain(const struct question *q, const struct kit *k, const char *
              relation_names[q->relation], what, k->status, k->text);
 }
 
-/* Nothing is learnt from the answer: it is the one for something that is not there. */
+/* Checks that the answer is the same as for an object that does not exist, so that it reveals nothing. */
 static void hidden_well(const struct question *q, struct kit *k, const char *id, const char *body)
 {
     char path[256];
     const char *missing = missing_for(q->row);
     if (q->row->about == VOLUME && strcmp(q->row->method, "PUT") == 0)
-        return; /* volumes have no owner in their names, so whoever puts one makes it */
+        return; /* volume ids have no owner, so a PUT of an unknown volume creates it */
     CLEANUP(mem) char *said = mem_strdup(k->text);
     CLEANUP(mem) char *other_body = body ? renamed(body, strstr(body, id) ? id : q->owner->id, missing) : NULL;
     const char *named = strstr(said, id) || !body ? id : q->owner->id;
@@ -384,11 +385,11 @@ static void hidden_well(const struct question *q, struct kit *k, const char *id,
                  q->role->role, id, said, k->text);
 }
 
-/* A list has all that may be seen and nothing else. */
+/* Checks that a list has exactly the objects that the role may see. */
 static void lists_well(const struct question *q, const struct cluster *c)
 {
     static const struct {
-        const char *path, *key; /* of the owner */
+        const char *path, *key; /* key: the field with the owner */
         enum about about;
     } lists[] = {
         {"/v1/apps",    "owner", APP   },
@@ -446,7 +447,7 @@ static void run_case(const struct cluster *base, const struct question *q)
     kit_close(&c.kit);
 }
 
-/* ---- the tests ------------------------------------------------------------------------------------------------------ */
+/* ---- tests ------------------------------------------------------------------------------------------------------ */
 
 static int open_cluster(void **state)
 {
@@ -481,7 +482,7 @@ static void every_route_has_a_row(void **state)
             if (!row_of(route_tables[t].routes[i].method, route_tables[t].routes[i].path))
                 fail_msg("%s %s has no row: who may use it?", route_tables[t].routes[i].method,
                          route_tables[t].routes[i].path);
-    assert_int_equal(routes, ROWS); /* and no row without a route, or twice */
+    assert_int_equal(routes, ROWS); /* no row without a route, and no row twice */
 }
 
 static void every_route_and_role(void **state)
@@ -494,7 +495,7 @@ static void every_route_and_role(void **state)
                 if (agent && r == OWN && !of_node)
                     continue; /* an agent owns nothing */
                 if (r == OWN && rows[i].about == USER && has_rule(&rows[i], "makes"))
-                    continue; /* one is there already */
+                    continue; /* the user exists already */
                 struct question q = {.row = &rows[i], .role = &roles[m], .relation = (enum relation)r};
                 q.token = agent ? base->agent : base->owners[m].token;
                 q.owner = owner_for(base, agent ? 0 : m, (enum relation)r);
@@ -513,7 +514,8 @@ static void no_token_no_answer(void **state)
     forged[strlen(forged) - 2] ^= 1;
     (void)snprintf(disabled, sizeof disabled, "%s", owner_in(base, "mate")->token);
     asked(&c.kit, c.kit.admin, "POST", "/v1/users/mate/disable", NULL, 200);
-    asked(&c.kit, c.kit.admin, "PATCH", "/v1/system/settings", "{\"requests_per_s\": 0}", 200); /* of one address */
+    /* no limit per address */
+    asked(&c.kit, c.kit.admin, "PATCH", "/v1/system/settings", "{\"requests_per_s\": 0}", 200);
     uint64_t before = store_revision(c.kit.store);
     const char *const tokens[] = {NULL, "", "nonsense", forged, disabled};
     CLEANUP(mem) char *said = NULL;
@@ -531,7 +533,7 @@ static void no_token_no_answer(void **state)
                 continue;
             if (!said)
                 said = mem_strdup(c.kit.text);
-            assert_string_equal(c.kit.text, said); /* one sentence, whatever the route and the reason */
+            assert_string_equal(c.kit.text, said); /* the same text for all routes and all reasons */
         }
     asked(&c.kit, NULL, "GET", "/v1/nothing-like-it", NULL, 401);
     asked(&c.kit, NULL, "BREW", "/v1/apps", NULL, 401);

@@ -1,15 +1,18 @@
-"""Sends random requests to every route of a real berthd with two real agents connected. Standard library only; prints TAP.
+"""Sends random requests to every route of a real berthd with two real agents connected. Standard library only; prints
+TAP.
 
     routes_fuzz.py [--seconds N] [--seed N] [--threads N] [--without-agents]
 
-The routes, their parameters and bodies come from /openapi.json. Each request has the token of an administrator, an operator, a group's
-manager, a plain user, a node, or none; agents' routes are also asked over mutual TLS. Bodies are generated from the schema, then mutated:
-wrong types, huge numbers, long and odd texts, depth, repeated keys, bad UTF-8, truncation. Watches are opened and dropped.
+The routes, their parameters and bodies come from /openapi.json. Each request has the token of an administrator, an
+operator, a group manager, a plain user or a node, or no token; routes for agents are also requested over mutual TLS.
+Bodies are generated from the schema, then mutated: wrong types, huge numbers, long and odd texts, deep nesting,
+repeated keys, bad UTF-8, truncation. Watches are opened and dropped.
 
-The fuzzer keeps its own users, tokens, roles and nodes: it never asks to remove or disable them. It fails on a status of 5xx that the route does
-not document, on a daemon or agent that ends or reports a sanitizer's finding, on a daemon that cannot be changed any more, that does not end
-well on SIGTERM under load, or that does not start again with what it stored. With the same seed each thread sends the same sequence of
-draws, though answers and their order differ. BERTH_UNDER is a command to run berthd under, such as "valgrind -q --error-exitcode=9".
+The fuzzer keeps its own users, tokens, roles and nodes: it never asks to remove or disable them. It fails on a status
+of 5xx that the route does not document; on a daemon or agent that ends or reports a sanitizer finding; and on a daemon
+that accepts no changes any more, does not end well on SIGTERM under load, or does not start again with its stored
+objects. With the same seed each thread sends the same sequence of draws, though answers and their order differ.
+BERTH_UNDER is a command that runs berthd, such as "valgrind -q --error-exitcode=9".
 """
 import argparse
 import collections
@@ -29,12 +32,12 @@ import urllib.parse
 
 from agent_kit import BUILD, PATIENCE, Cluster, skip_unless, skip_unless_root, AGENT, BERTHD, SHIM
 
-END_SECONDS = 5  # from SIGTERM to the end of the daemon, on a machine that has nothing else to do
-EACH_MIN = 3     # requests to each route, however short the time
+END_SECONDS = 5  # from SIGTERM to the end of the daemon, on an otherwise idle machine
+EACH_MIN = 3     # least number of requests to each route
 WATCHES_MAX = 24
-REPAIR_EVERY = 150  # requests of a thread until settings are put back that would end the test early
+REPAIR_EVERY = 150  # requests of a thread between repairs of settings that would end the test early
 OWN = ["f-admin", "f-operator", "f-manager", "f-user", "f-group"]
-NODES = ["fuzz-a", "fuzz-b", "fuzz-c"]  # fuzz-c has joined; the fuzzer speaks in its name
+NODES = ["fuzz-a", "fuzz-b", "fuzz-c"]  # fuzz-c has joined; the fuzzer acts as its agent
 ROLES = {"f-admin": "admin", "f-operator": "operator", "f-manager": "manager", "f-user": "user"}
 SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|UndefinedBehavior|==\d+==.*(Invalid|uninit)|Assertion .* failed")
 WORDS = ["a", "x1", "web", "batch", "default", "cpu", "memory", "pods", "gpu", "n1", "fuzz-a", "fuzz-b", "f-user", "f-group", "user", "group", "node",
@@ -42,7 +45,8 @@ WORDS = ["a", "x1", "web", "batch", "default", "cpu", "memory", "pods", "gpu", "
          "*/5 * * * *", "cumulative", "capacity", "all", "own", "none", "127.0.0.1:9", "http://127.0.0.1:9/", "/nonexistent/x", "{}", "[]", "%", "%s%n"]
 ODD = ["", " ", "\u0000", "\u202e", "é" * 40, "a" * 254, "b" * 5000, "../../etc", "a/b", "a\nb", "\x7f", "😀", "'; --", "${x}", "-", ".", ".."]
 NUMBERS = [0, 1, -1, 2, 7, 255, 256, 1000, 65535, 65536, 2**31 - 1, 2**31, 2**53, 2**63 - 1, -2**63, 0.5, -0.0, 1e300]
-# What each kind needs to be accepted; half of the generated bodies have it, so that requests come deeper than the first check.
+# The keys that each kind needs to be accepted. Half of the generated bodies have them, so that requests pass the first
+# checks.
 GOOD = {
     "app": {"command": ["/bin/sleep", "2"], "name": "w{n}", "resources": {"cpu": "10m", "memory": "4Mi"}},
     "job": {"command": ["/bin/true"], "name": "j{n}", "resources": {"cpu": "10m", "memory": "4Mi"}},
@@ -60,7 +64,7 @@ RAW_NUMBERS = ["1e999", "-1e999", "18446744073709551616", "9" * 400, "0x10", "Na
 
 
 class Fuzzer:
-    """The document of the routes, what is known of the cluster, and what was seen."""
+    """The document of the routes, known objects of the cluster, and the results."""
 
     def __init__(self, cluster, seed):
         self.cluster, self.seed = cluster, seed
@@ -73,7 +77,7 @@ class Fuzzer:
         self.unavailable, self.accepted = collections.Counter(), collections.Counter()
         self.reports = 0
         self.lock = threading.Lock()
-        self.ending = threading.Event()  # the daemon was told to end
+        self.ending = threading.Event()  # the daemon was told to stop
         self.done = threading.Event()
         self.document = cluster.ask("GET", "/openapi.json")[1]
         self.schemas = self.document["components"]["schemas"]
@@ -81,7 +85,7 @@ class Fuzzer:
                        for method, about in methods.items() if method != "parameters"]
 
     def begin(self):
-        """Users of each role with tokens of their own, a node whose agent the fuzzer is, and something that runs."""
+        """Makes users of each role with tokens of their own, joins a node as its agent, and starts a workload."""
         self.must("POST", "/v1/groups", {"id": "f-group"})
         for user, role in ROLES.items():
             self.must("POST", "/v1/users", {"id": user, "role": role, "group": "f-group"})
@@ -96,7 +100,7 @@ class Fuzzer:
         return answer
 
     def become_node(self, agent):
-        """The certificate of a node that has joined, for the agents' port."""
+        """Returns the certificate of a joined node, for the agents' port."""
         self.tls = ssl.create_default_context()
         self.tls.check_hostname, self.tls.verify_mode = False, ssl.CERT_NONE
         files = sorted(p for p in agent.state.rglob("*") if p.is_file())
@@ -121,7 +125,7 @@ class Fuzzer:
             self.accepted[route] += isinstance(status, int) and status < 300
 
     def learn(self, path, answer):
-        """Ids for later requests."""
+        """Records ids for later requests."""
         word = path.split("/")[2].split("?")[0] if path.startswith("/v1/") else ""
         items = answer.get("items") if isinstance(answer, dict) else None
         for item in (items if isinstance(items, list) else [answer])[:50]:
@@ -145,7 +149,7 @@ class Fuzzer:
 
 
 class Sender(threading.Thread):
-    """One thread: a sequence of draws of its own, and connections of its own."""
+    """One thread, with its own sequence of draws and its own connections."""
 
     def __init__(self, fuzzer, number, routes):
         super().__init__(daemon=True)
@@ -162,7 +166,7 @@ class Sender(threading.Thread):
         return self.random.choice(ODD) if draw < 0.9 else "".join(self.random.choices("abcxyz09-._/ ", k=self.random.randint(1, 30)))
 
     def value(self, schema, depth=0):
-        """Something that the schema allows, more or less."""
+        """Returns a value that the schema allows, in most cases."""
         if depth > 6 or self.random.random() < 0.03:
             return self.wrong()
         if "$ref" in schema:
@@ -196,7 +200,7 @@ class Sender(threading.Thread):
         return self.text() if kind == "string" else self.random.choice([self.text(), 1, "1", {}, [self.text()]])
 
     def property(self, name, schema, depth):
-        if name == "command":  # what runs is harmless
+        if name == "command":  # the commands that run are harmless
             return self.random.choice([["/bin/true"], ["/bin/sleep", "2"], ["/bin/echo", self.text().replace("\0", "")], ["/nonexistent/x"]])
         if name == "replicas":
             return self.random.choice([0, 1, 2, 3, -1, 2**31])
@@ -206,7 +210,7 @@ class Sender(threading.Thread):
         return self.random.choice([None, True, [], {}, "", [[[]]], {"a": {"b": {}}}, self.random.choice(NUMBERS), self.random.choice(ODD)])
 
     def body(self, method, about):
-        """(bytes, content type)"""
+        """Returns (bytes, content type)."""
         content = about.get("requestBody", {}).get("content", {})
         kind, schema = next(((k, v.get("schema", {})) for k, v in content.items()), ("application/json", {}))
         if not content and self.random.random() < 0.8:
@@ -215,14 +219,14 @@ class Sender(threading.Thread):
             return self.random.randbytes(self.random.choice((0, 1, 100, 70000))), kind
         special = {"transaction": self.transaction, "report": self.report}.get(schema.get("$ref", "").rsplit("/", 1)[-1])
         made = special() if special else self.value(schema)
-        if method == "PUT" and isinstance(made, dict) and self.random.random() < 0.7:  # the path says it
+        if method == "PUT" and isinstance(made, dict) and self.random.random() < 0.7:  # the path has the id
             made.pop("id", None)
             made.pop("name", None)
         text = json.dumps(made, ensure_ascii=self.random.random() < 0.5).encode("utf-8", "surrogatepass")
         return (self.mutate(text) if self.random.random() < 0.25 else text), kind
 
     def report(self):
-        """Of an agent: about instances that are its own or not, with devices that are there or not."""
+        """Returns a report of an agent, about own and other instances, and devices that exist or not."""
         with self.fuzzer.lock:
             self.fuzzer.reports += 1
             seq = self.fuzzer.reports
@@ -278,7 +282,7 @@ class Sender(threading.Thread):
     # ---- requests --------------------------------------------------------------------------------------------------
 
     def identity(self, word):
-        """An id, known or made up; never one that the fuzzer lives by."""
+        """Returns an id, known or made up, but never one that the fuzzer needs."""
         with self.fuzzer.lock:
             known = [i for i in self.fuzzer.known[word] if i not in self.fuzzer.own]
         draw = self.random.random()
@@ -360,7 +364,7 @@ class Sender(threading.Thread):
                 self.fuzzer.learn(path, json.loads(text))
 
     def watch(self, way, asked, about):
-        """The stream stays open, is read a little, and is dropped later without a word."""
+        """Opens a stream, reads a little of it, and later drops it without closing it properly."""
         connection = self.connections.pop(way)
         connection.sock.settimeout(0.2)
         status = "watch"
@@ -376,7 +380,7 @@ class Sender(threading.Thread):
             self.watches.pop(self.random.randrange(len(self.watches))).close()
 
     def repair(self):
-        """Settings that would end the test: the fuzzer's own requests put them back."""
+        """Puts back settings of the fuzzer's own requests that would end the test."""
         with contextlib.suppress(OSError):
             self.fuzzer.cluster.ask("PUT", "/v1/system/settings", {})
 
@@ -386,7 +390,8 @@ class Sender(threading.Thread):
         queue = order * EACH_MIN
         while not self.fuzzer.done.is_set():
             route = queue.pop() if queue else self.random.choice(self.fuzzer.routes)
-            burst = 20 if route[0] in ("POST", "PUT") and self.random.random() < 0.05 else 1  # tables grow by many of a kind
+            # some kinds get many objects, to grow tables
+            burst = 20 if route[0] in ("POST", "PUT") and self.random.random() < 0.05 else 1
             for _ in range(burst):
                 self.send(route)
             self.sent += 1
@@ -409,7 +414,7 @@ def findings(process):
 
 
 def run(fuzzer, senders, seconds):
-    """Until the time is over and every route was asked often enough; the senders go on."""
+    """Waits until the time is over and every route was requested often enough; the senders continue."""
     end, cluster = time.monotonic() + seconds, fuzzer.cluster
     late = time.monotonic() + seconds + 2 * PATIENCE
     for sender in senders:
@@ -423,7 +428,7 @@ def run(fuzzer, senders, seconds):
 
 
 def end_under_load(cluster, fuzzer):
-    """Seconds of the daemon's end by SIGTERM while requests go on, and its status."""
+    """Stops the daemon by SIGTERM during requests; returns the seconds until its end and its status."""
     fuzzer.ending.set()
     begin = time.monotonic()
     cluster.daemon.kill(signal.SIGTERM)

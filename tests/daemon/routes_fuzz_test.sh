@@ -1,5 +1,6 @@
 #!/bin/bash
-# routes_fuzz_test.sh - random requests to every route of a real berthd with two real agents: 60 s under the sanitizers, 10 s otherwise.
+# routes_fuzz_test.sh - sends random requests to every route of a real berthd with two real agents: 60 s under the
+# sanitizers, 10 s otherwise.
 #
 # For hours: BERTH_BUILD=build/sanitize python3 tests/daemon/routes_fuzz.py --seconds 7200 [--seed N]
 set -eu

@@ -1,6 +1,7 @@
-"""Cases of tenant_test.sh: a plain user asks for far too much of one berthd; what is refused, and what others notice.
+"""Cases of tenant_test.sh: a plain user requests far too much of one berthd; tests the refusals and the effect on other
+users.
 
-Nodes are made up: the daemon places on them, and nothing runs. Nothing here measures time. Prints TAP.
+Nodes are simulated: the daemon places on them, but nothing runs. Nothing here measures time. Prints TAP.
 """
 import contextlib
 import http.client
@@ -17,7 +18,7 @@ import traceback
 
 BERTHD = sys.argv[1]
 PATIENCE = int(os.environ.get("BERTH_PATIENCE", "60"))
-# The address sanitizer keeps 256 MB of freed memory, and shadows of all of it.
+# The address sanitizer keeps 256 MB of freed memory, and shadow memory for all of it.
 MEMORY_MB_MAX = 1000 if "ASAN_OPTIONS" in os.environ else 500
 HUGE = 3000000
 CASES = []
@@ -68,7 +69,7 @@ class Daemon:
         self.ask("POST", "/v1/txn", {"changes": changes})
 
     def metric(self, name):
-        """The sum of a metric's rows."""
+        """Returns the sum of a metric's rows."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         with contextlib.closing(connection):
             connection.request("GET", "/metrics", headers={"Authorization": "Bearer " + self.tokens["admin"]})
@@ -124,7 +125,7 @@ def three_million_replicas_are_refused(daemon):
 
 @case
 def three_million_replicas_are_bounded_where_they_are_allowed(daemon):
-    """With every cap raised: one user's plan is bounded, another's job has its place within a few cycles."""
+    """With every cap raised, one user's plan is bounded, and another user's job is placed within a few cycles."""
     daemon.nodes(500)
     daemon.ask("PATCH", "/v1/system/settings", {"replicas_max": 0, "cap_instances": 0})
     daemon.ask("PUT", "/v1/apps/huge", {"replicas": HUGE, "requests": {"cpu": "1m", "memory": "1Mi"}}, "mallory", 201)
@@ -136,20 +137,20 @@ def three_million_replicas_are_bounded_where_they_are_allowed(daemon):
     until(lambda: placed(daemon, job), "another user's job has a place")
     assert daemon.metric("berth_cycles_total") - cycles <= 10, "it took more than the next plans"
     assert len(placed(daemon, "huge.mallory")) == 1000
-    daemon.nodes(1, pods=10)  # something changes: plans are made, and the budget holds
+    daemon.nodes(1, pods=10)  # a change starts plans, which the budget bounds
     assert len(placed(daemon, "huge.mallory")) == 1000
     daemon.check_memory()
 
 
 @case
 def without_a_budget_nodes_bound_the_pods(daemon):
-    """No cap and no budget: 250 pods on each node that says nothing else, whatever is asked for."""
+    """Without caps and a budget, a node that states no other number takes 250 pods, whatever is requested."""
     daemon.nodes(10)
     daemon.ask("PATCH", "/v1/system/settings", {"replicas_max": 0, "cap_instances": 0, "placement_budget": 0})
     daemon.ask("PUT", "/v1/apps/huge", {"replicas": HUGE, "requests": {"cpu": "1m", "memory": "1Mi"}}, "mallory", 201)
     until(lambda: len(placed(daemon, "huge.mallory")) >= 2500, "every node is full")
     cycles = daemon.metric("berth_cycles_total")
-    daemon.ask("POST", "/v1/jobs", {"command": ["/bin/true"]}, "ann", 201)  # another plan
+    daemon.ask("POST", "/v1/jobs", {"command": ["/bin/true"]}, "ann", 201)  # starts another plan
     until(lambda: daemon.metric("berth_cycles_total") > cycles, "another plan is made")
     assert len(placed(daemon, "huge.mallory")) == 2500
     daemon.check_memory()

@@ -1,5 +1,6 @@
 #!/bin/bash
-# tenant_test.sh - one plain user against all others, on the side of objects and planning: a real daemon with made-up nodes.
+# tenant_test.sh - tests one greedy plain user against other users, in objects and planning: a real daemon, simulated
+# nodes.
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,4 +1,5 @@
-"""Numbers of users: two real agents that gave other numbers to the same users before the daemon gave any."""
+"""User ids of the cluster: two real agents had assigned different uids to the same users before the daemon assigned
+any."""
 import os
 import pathlib
 import signal
@@ -6,7 +7,7 @@ import signal
 from agent_kit import AGENT, BERTH, BERTHD, SHIM, Cluster, case, main, skip_unless, skip_unless_root, wait_for
 
 USERS = ("ann", "bob")
-# Nothing is moved while a process of this machine has the number, one of another test too.
+# An agent does not renumber while any process of the machine has the uid, so each test needs its own range.
 FIRST = 210000 + os.getpid() % 40000 * 2
 HISTORIES = {"n1": {"ann": FIRST, "bob": FIRST + 1}, "n2": {"bob": FIRST, "ann": FIRST + 1}}
 
@@ -16,7 +17,7 @@ def give(path, number):
 
 
 def history(agent, numbers):
-    """As an agent leaves its folder that knows no numbers of the cluster."""
+    """Writes the state folder of an agent that does not know the cluster's uids yet."""
     (agent.state / "users").write_text("".join(f"{user} {number}\n" for user, number in numbers.items()))
     for user, number in numbers.items():
         for folder in agent.state / "homes" / user, agent.state / "volumes" / f"data.{user}":
@@ -67,7 +68,7 @@ def files_stay_while_something_runs():
         number = c.get("/v1/users/ann")["uid"]
         agent = c.agent("n1").join()
         history(agent, {"ann": FIRST})
-        # An agent that has not heard of numbers of the cluster started this one; here another process of that number stands for it.
+        # Stands for a process that was started with the old uid by an agent that did not know the cluster's uids.
         pid = os.fork()
         if pid == 0:
             os.setresuid(FIRST, FIRST, FIRST)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# users_test.sh - two real agents with other histories: each user has one number on both, and its files follow it.
+# users_test.sh - tests two real agents with different histories: each user gets one uid on both, and the user's files
+# get it, too.
 set -eu
 
 # shellcheck source=tests/kit.sh

@@ -1,6 +1,6 @@
 """Cases of guest_boot_check.sh: a guest with two slots (slots.py) is upgraded several times.
 
-From vdd on its disks are what upgrades write into a slot.
+Its disks from vdd on have the systems that upgrades write into a slot.
 """
 import pathlib
 import shutil
@@ -11,12 +11,13 @@ import guest
 import slots
 
 SLOT_BYTES, BOOTS_MAX = 12 << 20, 12
-# So many seconds a system is tried that hangs, and any other: one that is well is called good long before, however slow this machine is.
+# Seconds for the try of a system that hangs, and of every other system, which is marked good long before, however slow
+# this machine is.
 HANGS_SECONDS, WATCH_SECONDS = 40, guest.PATIENCE
-HANGS_PLAN = 2  # what is next when the one that hangs is booted
+HANGS_PLAN = 2  # the next step of the plan when the hanging system is booted
 WATCH = f"$([ $({slots.NOTE_READ}) = {HANGS_PLAN} ] && echo {HANGS_SECONDS} || echo {WATCH_SECONDS})"
 
-# A system that comes up: it says what it is, calls itself good, and does the next upgrade that is planned.
+# A working system: it prints its version, marks itself good, and does the next upgrade of the plan.
 GOOD = r"""#!/bin/sh
 export PATH=/bin:/sbin
 slot=$1
@@ -33,16 +34,16 @@ plan=$(@NOTE_READ@)
 echo "$((plan + 1))" | @NOTE_WRITE@
 case $plan in
 0) upgrade /dev/vdd 2 ;; # no init: the kernel panics
-1) upgrade /dev/vde 1 ;; # comes up, and hangs
-2) upgrade /dev/vdf 3 ;; # a good one
-3) reboot -f ;;          # it stays
+1) upgrade /dev/vde 1 ;; # boots and hangs
+2) upgrade /dev/vdf 3 ;; # works
+3) reboot -f ;;          # stays in its slot
 *) echo "guest: ends with @VERSION@, $(ab show)"; sync; poweroff -f ;;
 esac
 """.replace("@NOTE_READ@", slots.NOTE_READ).replace("@NOTE_WRITE@", slots.NOTE_WRITE)
 HANGS = "#!/bin/sh\necho 'guest: up with version 3, and hangs'\nwhile :; do sleep 100; done\n"
 WANTED = [
     "guest: boots a, good=a", "guest: up with version 1", "guest: writes /dev/vdd to b",
-    # No init there: the kernel gives up, and the machine starts again, twice; then the good one.
+    # Without an init the kernel panics and the machine reboots, twice; then into the good slot.
     "guest: boots b, good=a try=b left=1", "guest: boots b, good=a try=b left=0",
     "guest: boots a, good=a", "guest: up with version 1", "guest: writes /dev/vde to b",
     "guest: boots b, good=a try=b left=0", "guest: up with version 3, and hangs",
@@ -54,7 +55,7 @@ WANTED = [
 
 
 def system(work, name, init):
-    """A slot with this init; None: without any."""
+    """Makes a slot with this init; None: without an init."""
     files = slots.files_of_a_slot()
     if init:
         files.text("/sbin/init", init, 0o755)

@@ -1,4 +1,4 @@
-"""Cases of guest_cgroup_check.sh: programs of tests that make groups, each in a guest of its own with only cgroup v2."""
+"""Cases of guest_cgroup_check.sh: test programs that make cgroups, each in a guest of its own with cgroup v2 only."""
 import os
 import pathlib
 import re
@@ -7,7 +7,7 @@ import tempfile
 
 import guest
 
-# Programs, and what they must not skip there: the controllers that this kernel has.
+# Programs, and the cases that they must not skip there: this kernel has all controllers.
 PROGRAMS = {
     "machine-cgroup-cgroup_test": ["limits_are_the_kernels_and_change", "a_quota_bounds_cpu_time", "a_hog_is_killed_within_its_group",
                             "a_fork_bomb_stops_at_its_bound", "runaways_are_caught", "all_at_once", "a_disk_is_read_no_faster", "memory_goes_up_and_down",
@@ -33,7 +33,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="berth-") as work:
             disk = pathlib.Path(work) / "disk"
             with disk.open("wb") as f:
-                f.truncate(64 << 20)  # something to limit
+                f.truncate(64 << 20)  # a disk whose speed is limited
             g = guest.Guest(work, guest.DISK)
             g.add("/bin/try", build / name)
             done = g.run(SCRIPT, memory_mib=512, drives=[disk])

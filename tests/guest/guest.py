@@ -1,12 +1,12 @@
-"""Small Linux guests for tests, in qemu and without KVM: a Debian kernel, busybox, and files of the test's own.
+"""Small Linux guests for tests, in qemu without KVM: a Debian kernel, busybox, and files of the test.
 
     guest = Guest(work)
     guest.add("/bin/try", "build/gcc/tests/machine-cgroup-cgroup_test")   # with the libraries that it is linked to
     done = guest.run('try; echo "guest: status $?"')                # boots, runs it as a script, powers off
     done.status, done.output
 
-The kernel is a Debian package, fetched once into ${XDG_CACHE_HOME:-~/.cache}/berth/guest and never installed; without it, or
-without qemu, the test is skipped. Standard library only. A guest is up after some two seconds of a processor.
+The kernel is a Debian package, fetched once into ${XDG_CACHE_HOME:-~/.cache}/berth/guest and never installed; without
+it, or without qemu, the test is skipped. Standard library only. A guest boots in about two seconds of CPU time.
 """
 import contextlib
 import fcntl
@@ -23,14 +23,15 @@ import time
 
 QEMU = "qemu-system-x86_64"
 PACKAGE = "linux-image-cloud-amd64"
-# Whether the timer ticks is not asked: on a busy machine an emulated one may be too late to be believed, and the kernel panics.
+# no_timer_check: on a busy machine the kernel's check of the emulated timer fails, and the kernel panics.
 COMMAND_LINE = "console=ttyS0 quiet panic=-1 no_timer_check"
-# What the kernel has as modules and guests of the tests use; what those need in their turn they say themselves.
+# Kernel modules that guests of the tests use; the modules themselves name the ones that they need.
 DISK = ["virtio_pci", "virtio_blk"]
 MODULES = [*DISK, "virtio_net", "button", "evdev", "qemu_fw_cfg"]
-# Seconds until a guest that is not done counts as failed; no speed is tested here. A guest is emulated, so it gets five times as long.
+# Seconds until a guest that has not ended counts as hanging; no speed is tested here. Emulated guests get five times as
+# long.
 PATIENCE = min(900, 5 * int(os.environ.get("BERTH_PATIENCE", "60")))
-ANSWER_SECONDS = 3  # for each answer of one that hangs
+ANSWER_SECONDS = 3  # for each answer of a hanging guest
 
 
 def skip(reason):
@@ -38,7 +39,7 @@ def skip(reason):
     sys.exit(77)
 
 
-# ---- the kernel -----------------------------------------------------------------------------------------------------------
+# ---- kernel ----------------------------------------------------------------------------------------------------------
 
 
 def cache():
@@ -47,7 +48,8 @@ def cache():
 
 
 def in_order(modules, files):
-    """Modules after those that they need, as the kernel's own build has noted it in their files ({name: path}); KeyError where one is missing."""
+    """Returns the modules, each after those that it needs by the kernel's own dependency data in their files ({name:
+    path}). Raises KeyError for a missing module."""
     order = []
 
     def add(name):
@@ -73,14 +75,14 @@ def is_complete(folder):
 
 
 def cached():
-    """The newest kernel that is here with all of the modules: its folder."""
+    """Returns the folder of the newest cached kernel that has all modules, or None."""
     found = [f.parent for f in cache().glob("linux-image-*/vmlinuz") if is_complete(f.parent)]
     return max(found, key=lambda f: [int(n) for n in re.findall(r"\d+", f.name)], default=None)
 
 
 @contextlib.contextmanager
 def alone():
-    """Of all tests that would fetch one does; the others wait for it."""
+    """Lets one test at a time fetch; the others wait."""
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -88,7 +90,7 @@ def alone():
 
 
 def fetch():
-    """Unpacks the package that PACKAGE stands for into the cache."""
+    """Unpacks the present version of PACKAGE into the cache."""
     asked = subprocess.run(["apt-cache", "depends", PACKAGE], capture_output=True, text=True, check=False)
     name = re.search(r"Depends: (linux-image-[0-9]\S*)", asked.stdout)
     if not name:
@@ -116,7 +118,7 @@ def fetch():
 
 
 def kernel():
-    """(its path, {module: path})"""
+    """Returns (path of the kernel, {module: path})."""
     folder = cached()
     if not folder:
         with alone():
@@ -135,17 +137,17 @@ def skip_unless_guests():
     kernel()
 
 
-# ---- its first files ------------------------------------------------------------------------------------------------------
+# ---- initramfs -------------------------------------------------------------------------------------------------------
 
 
 def libraries(program):
-    """What the loader maps for a program, the loader included; nothing for a static one."""
+    """Returns the libraries that the loader maps for a program, and the loader; none for a static program."""
     told = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     return [pathlib.Path(path) for path in re.findall(r"(?:=>\s+|^\s+)(/\S+)", told, re.MULTILINE)]
 
 
 class Files:
-    """Files of an initramfs, in memory; a later one of the same name takes the place of the first."""
+    """The files of an initramfs, in memory; a later file replaces an earlier one of the same name."""
 
     def __init__(self):
         self.entries = {}
@@ -165,14 +167,14 @@ class Files:
         self.entries[str(path)] = (stat.S_IFLNK | 0o777, target.encode())
 
     def add(self, path, source):
-        """A file of this machine; with a program come the libraries that it is linked to."""
+        """Adds a file of this machine; of a program also its libraries."""
         source = pathlib.Path(source)
         self.text(path, source.read_bytes(), 0o755 if os.access(source, os.X_OK) else 0o644)
         for library in libraries(source) if os.access(source, os.X_OK) else []:
             self.text(str(library), library.resolve().read_bytes(), 0o755)
 
     def unpack(self, root):
-        """All of them below a folder of this machine."""
+        """Writes all files below a folder of this machine."""
         for path, (mode, data) in sorted(self.entries.items()):
             at = pathlib.Path(root) / path.lstrip("/")
             if stat.S_ISDIR(mode):
@@ -184,7 +186,7 @@ class Files:
                 at.chmod(stat.S_IMODE(mode))
 
     def archive(self):
-        """All of them as cpio has it ("newc"), which the kernel unpacks."""
+        """Returns all files as a cpio archive ("newc"), which the kernel unpacks."""
         out = bytearray()
         for number, (path, (mode, data)) in enumerate([*sorted(self.entries.items()), ("TRAILER!!!", (0, b""))], 1):
             name = path.lstrip("/").encode() + b"\0"
@@ -209,7 +211,7 @@ for module in {modules}; do insmod /modules/$module.ko || echo "guest: no module
 
 
 def busybox_files():
-    """busybox, and folders for what is mounted."""
+    """Returns busybox and the folders for mounts."""
     files = Files()
     for folder in ("/proc", "/sys", "/dev", "/tmp", "/bin"):
         files.folder(folder)
@@ -220,7 +222,7 @@ def busybox_files():
 
 
 def base_files(script, modules=()):
-    """busybox, modules, and an /init that mounts what every program wants and then sources the script."""
+    """Returns busybox, modules, and an /init that mounts the usual file systems and then sources the script."""
     files = busybox_files()
     have = kernel()[1]
     order = in_order(modules, have)
@@ -231,7 +233,7 @@ def base_files(script, modules=()):
     return files
 
 
-# ---- booting it -----------------------------------------------------------------------------------------------------------
+# ---- boot ------------------------------------------------------------------------------------------------------------
 
 
 class Done:
@@ -239,18 +241,19 @@ class Done:
         self.status, self.output = status, output
 
 
-# What a guest that hangs is asked, each after a break on its serial line: to print all, where its processor is, which tasks are blocked, and
-# of all where they are. It does not need to be well for that. And qemu, which always answers, is asked for the registers.
+# Questions to a hanging guest, each after a break on its serial line (SysRq): set the log level, show registers,
+# blocked tasks, all tasks. They need no working user space. qemu's monitor, which always answers, is asked for the
+# registers, too.
 QUESTIONS, BREAK, MONITOR = "9pwt", b"\x01b", b"\x01c"
 
 
 def ask(qemu):
-    """Where does it hang? The answers come with the rest of the console; the test's own tasks are the last."""
+    """Asks a hanging guest for its state. The answers are on the console; the test's own tasks come last."""
     def say(words, seconds):
         qemu.stdin.write(words)
         time.sleep(seconds)
 
-    with contextlib.suppress(BrokenPipeError):  # it may just have ended
+    with contextlib.suppress(BrokenPipeError):  # qemu may just have ended
         say(MONITOR + b"info registers\n", ANSWER_SECONDS)
         say(MONITOR, 1)
         for question in QUESTIONS:
@@ -259,14 +262,14 @@ def ask(qemu):
 
 
 TASK = re.compile(r"task:(?P<name>\S+) +state:(?P<state>\S).* pid:(?P<pid>\d+) +ppid:(?P<parent>\d+)")
-STATISTICS = re.compile(r"^\[ *[\d.]+\] Sched Debug Version")  # follow the list of tasks
+STATISTICS = re.compile(r"^\[ *[\d.]+\] Sched Debug Version")  # follows the list of tasks
 KERNEL = re.compile(r"^\[ *[\d.]+\] ")
 FRAME = re.compile(r"^\[ *[\d.]+\]  (\w[\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+$")
 NOTED = re.compile(r"^\[ *[\d.]+\] +(?:$|\?|</?(?:TASK|IRQ)>|Call Trace:|R\w\w?:|[CDEFGRS][SPR]\w?:|PKRU:|Code:|Workqueue:|Stopper:)")
 
 
 def shortened(output):
-    """A guest's answers with a line for each task instead of a page; without threads of the kernel that merely wait."""
+    """Shortens the answers of a guest: one line for each task instead of a page, without idle kernel threads."""
     kept, task, statistics = [], None, False
     for line in output.splitlines():
         statistics = (statistics or bool(STATISTICS.match(line))) and "sysrq: " not in line
@@ -287,7 +290,8 @@ def shortened(output):
 
 
 def boot(initrd, memory_mib=256, append="", drives=(), processors=1, patience=PATIENCE):
-    """Runs a guest until it powers off, or would start again; its console as text. One that hangs fails the test, and says where."""
+    """Runs a guest until it powers off or reboots; returns its console as text. A hanging guest ends the test and
+    prints its state."""
     words = [QEMU, "-machine", "pc,accel=tcg", "-cpu", "max", "-nodefaults", "-no-user-config", "-display", "none", "-sandbox", "on",
              "-m", str(memory_mib), "-smp", str(processors), "-kernel", str(kernel()[0]), "-initrd", str(initrd),
              "-append", f"{COMMAND_LINE} sysrq_always_enabled {append}", "-serial", "mon:stdio", "-no-reboot"]
@@ -313,7 +317,7 @@ def boot(initrd, memory_mib=256, append="", drives=(), processors=1, patience=PA
 
 
 class Guest:
-    """One script in one guest."""
+    """Runs one script in one guest."""
 
     def __init__(self, work, modules=()):
         self.work, self.modules, self.extra = pathlib.Path(work), list(modules), Files()
@@ -329,6 +333,6 @@ class Guest:
         return Done(int(said[1]) if said else None, output)
 
 
-if __name__ == "__main__":  # fetches the kernel, for tests that run in a network of their own
+if __name__ == "__main__":  # fetches the kernel for tests that run in their own network namespace
     skip_unless_guests()
     print(kernel()[0].parent)

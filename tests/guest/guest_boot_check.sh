@@ -1,5 +1,6 @@
 #!/bin/bash
-# guest_boot_check.sh - an upgrade that breaks the boot: the machine comes back by itself to what was good (berth-ab).
+# guest_boot_check.sh - tests an upgrade that breaks the boot: the machine returns to the good slot by itself
+# (berth-ab).
 # waits: guests
 # bed: guests
 set -eu

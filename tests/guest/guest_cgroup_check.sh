@@ -1,5 +1,5 @@
 #!/bin/bash
-# guest_cgroup_check.sh - limits under a pure cgroup v2: the tests of src/machine, run in a guest whose kernel has nothing else.
+# guest_cgroup_check.sh - tests limits with cgroup v2 only: runs the tests of src/machine in a guest without cgroup v1.
 # waits: guests
 # bed: guests, in part
 set -eu

@@ -1,5 +1,6 @@
 #!/bin/bash
-# guest_upgrade_check.sh - the ready OpTask system-upgrade --ab on a machine that really starts anew: daemon, agent and slots in a guest.
+# guest_upgrade_check.sh - tests the ready OpTask system-upgrade --ab on a machine that really reboots: daemon, agent
+# and slots in a guest.
 # waits: guests
 # bed: guests
 set -eu

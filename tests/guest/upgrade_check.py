@@ -1,9 +1,10 @@
-"""Cases of guest_upgrade_check.sh: a guest with two slots (slots.py) is a cluster, and is upgraded by system-upgrade --ab.
+"""Cases of guest_upgrade_check.sh: a guest with two slots (slots.py) is a cluster and is upgraded by system-upgrade
+--ab.
 
-The fourth disk is mounted on /var/lib by both slots: it has the cluster, what the agents know, and which step of the plan is
-next. The machine is node n1; a second agent, n2, has what is moved away from it. Only the package manager is played: it does
-what /run/repository says. PID 1 is busybox's init, which stops the agents and then all processes before the machine starts
-anew, as others do. The note of the state says for how many seconds a new system is tried.
+Both slots mount the fourth disk on /var/lib: it has the cluster, the agents' state, and the next step of the plan. The
+machine is node n1; a second agent, n2, takes the pods that move away from it. Only the package manager is faked: it
+does what /run/repository says. PID 1 is busybox's init, which stops the agents and then all processes before a reboot,
+like other init systems. The note in the state is the number of seconds for the try of a new system.
 """
 import os
 import pathlib
@@ -18,9 +19,9 @@ import slots
 SOURCE, BUILD = pathlib.Path(os.environ["BERTH_SOURCE"]), pathlib.Path(os.environ["BERTH_BUILD"])
 SLOT_BYTES, SHARED_BYTES, MEMORY_MIB = 56 << 20, 64 << 20, 512
 BOOTS_MAX = 10
-# Of one wait in the guest, which tells what it knows before the guest as a whole counts as hanging.
+# Seconds of one wait in the guest, which prints its state before the guest as a whole counts as hanging.
 PATIENCE = guest.PATIENCE // 3
-# A new system that is well is called good long before, however slow this machine is; a broken one is not waited for.
+# A working system is marked good long before, however slow this machine is; the check does not wait for a broken one.
 WATCH_SECONDS, WATCH_BROKEN_SECONDS = guest.PATIENCE, 60
 PROGRAMS = {"/sbin/berthd": "src/berthd/berthd", "/sbin/berth-agent": "src/agent/berth-agent",
             "/sbin/berth-shim": "src/shim/berth-shim", "/bin/berth": "src/cli/berth"}
@@ -42,7 +43,7 @@ DOWN = f"""#!/bin/sh
 kill $(pidof berth-agent)
 for i in $(seq {PATIENCE}); do pidof berth-agent >/dev/null || break; sleep 1; done
 """
-# An agent has nothing to do before it has joined; what was said before a start stays in the file.
+# The agent waits until it has joined; its log survives reboots.
 SERVICE = """#!/bin/sh
 export PATH=/sbin:/bin
 while [ $1 = berth-agent ] && [ ! -e $3/identity/node.json ]; do sleep 1; done
@@ -69,14 +70,15 @@ owner: ada
 command: [/bin/sh, -c, 'cat /proc/sys/kernel/random/boot_id; exec sleep 100000']
 requests: {cpu: 50m, memory: 16Mi}
 """
-# The first start of it panics. The next one comes up, but has no agent. It waits until it was seen that the node is drained.
+# The first boot of this system panics; the second one has no agent. The upgrade waits until the plan has seen the
+# drain.
 BROKEN = r"""for i in $(seq @PATIENCE@); do [ ! -e /run/moved ] || break; sleep 1; done
 echo base-2.0-r0 >/etc/packages
 rm /sbin/berth-agent /sbin/init
 printf '#!/bin/sh\n[ ! -e /tried ] || exec /bin/init\n: >/tried; sync\n' >/sbin/init
 chmod 755 /sbin/init
 """
-# Each step ends in a start of the machine; the next boot goes on with the next one.
+# Each step ends with a reboot; the next boot continues with the next step.
 PLAN = r"""#!/bin/sh
 exec >/dev/console 2>&1
 export PATH=/sbin:/bin HOME=/root NO_COLOR=1 COLUMNS=400 BERTH_TOKEN_FILE=/var/lib/berth/admin.token
@@ -197,7 +199,7 @@ esac
 
 
 def system(work):
-    """What is in slot a of the new machine."""
+    """Makes the content of slot a of the new machine."""
     files = slots.files_of_a_slot()
     for folder in ("/run", "/var/lib", "/root"):
         files.folder(folder)
@@ -220,7 +222,7 @@ def system(work):
     return slots.image(work, "a", files, SLOT_BYTES)
 
 
-# What the guest says, in order; of each line the beginning.
+# The beginnings of the lines that the guest prints, in order.
 BOOTS = ["a, good=a", "b, good=a try=b left=1", "b, good=a try=b left=0", "a, good=a", "b, good=a try=b left=1", "a, good=b try=a left=1",
          "b, good=a try=b left=1", "b, good=b"]
 CASES = {
@@ -244,7 +246,7 @@ CASES = {
 
 
 def missing(wanted, said):
-    """Of these beginnings of lines those that were not said, or not after the one before."""
+    """Returns the beginnings of lines that were not printed, or not after the one before."""
     lines = iter(said)
     return [words for words in wanted if not any(line.startswith(words) for line in lines)]
 

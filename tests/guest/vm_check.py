@@ -19,8 +19,8 @@ skip_unless(BERTH, BERTHD, AGENT, SHIM)
 skip_unless_root()
 guest.skip_unless_guests()
 
-# Says what it finds, answers on port 80, and powers off when the button is pressed; BUTTON=no: takes no notice,
-# BUTTON=late: has no ear for it until it was pressed, as one that is still booting.
+# Prints its environment, answers on port 80, and powers off when the power button is pressed. BUTTON=no: ignores the
+# button. BUTTON=late: ignores the first press, like a guest that is still booting.
 SCRIPT = r"""
 echo "guest: disk $(dd if=/dev/vda bs=16 count=1 2>/dev/null | tr -d '\0') of $(cat /sys/block/vda/size)"
 echo written by the guest | dd of=/dev/vda bs=512 seek=8 conv=fsync 2>/dev/null
@@ -46,7 +46,7 @@ DISK_BYTES = 8 << 20
 
 
 def prepare():
-    """A kernel, an initrd and a disk that everybody may read."""
+    """Makes a kernel, an initrd and a disk that every user may read."""
     shutil.copy(guest.kernel()[0], FOLDER / "vmlinuz")
     files = guest.base_files(SCRIPT, guest.MODULES)
     (FOLDER / "initrd").write_bytes(gzip.compress(files.archive(), 1))
@@ -85,7 +85,7 @@ def log_has(cluster, workload, text):
 def emulators(agent):
     found = []
     for pid in agent.processes():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the guest has just ended
             if b"qemu-system" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
                 found.append(pid)
     return found
@@ -123,7 +123,7 @@ def a_machine_runs_is_reached_and_powers_down():
         assert "web" in c.berth("describe", "vm", box)
         done = c.run("exec", box, "--", "/bin/true")
         assert done.returncode != 0 and "virtual machine" in done.stdout + done.stderr, done
-        # The agent comes and goes; the guest stays, and its button is found again.
+        # A restarted agent adopts the guest and finds its power button again.
         agent.process.end(signal.SIGKILL)
         agent.start()
         assert emulators(agent) == [pid]
@@ -158,7 +158,7 @@ def one_that_does_not_hear_is_ended_by_force():
 
 @contextlib.contextmanager
 def served(folder):
-    """(its URL, list of what was asked for)"""
+    """Serves a folder over HTTP; yields (its URL, list of the requested paths)."""
     asked = []
 
     class Handler(http.server.SimpleHTTPRequestHandler):

@@ -1,5 +1,5 @@
 #!/bin/bash
-# vm_check.sh - real agents (agent_kit.py) run virtual machines: small guests in qemu, without KVM.
+# vm_check.sh - tests virtual machines on real agents (agent_kit.py): small guests in qemu without KVM.
 # waits: processes, guests
 # bed: guests, in part
 set -eu
@@ -7,8 +7,8 @@ set -eu
 # shellcheck source=tests/kit.sh
 . "$(dirname "$0")/../kit.sh"
 needs python3 curl
-# A guest without KVM on a busy machine takes its time.
-export BERTH_PATIENCE=$((5 * ${BERTH_PATIENCE:-60})) # agents wait for guests, which are emulated
-# In part: one machine that runs, is reached and powers down, and what a node cannot do.
+# A guest without KVM is slow on a busy machine.
+export BERTH_PATIENCE=$((5 * ${BERTH_PATIENCE:-60})) # agents wait for emulated guests
+# In part: one machine that runs, is reached and powers off, and requests that a node cannot satisfy.
 if [ $# = 0 ] && [ "$(in_part part whole)" = part ]; then set -- a_machine_runs what_a_node_cannot; fi
 PYTHONPATH=$here exec python3 "$here/guest/vm_check.py" "$@"

@@ -1,15 +1,22 @@
-"""How many pods per second: kube-scheduler, berth-kube, and the ceiling, bindings posted by a plain client as fast as the API server
-takes them. One run on one machine; `make bench-kube`.
+"""Measures pods per second of kube-scheduler, of berth-kube, and of the API server alone.
 
-    bench.py [--nodes 100,1000,5000] [--pods 5000] [--who ceiling,peer,berth] [--rounds 3] [--rate 400] [--held 45000] [--json FILE]
+The last one, the ceiling, is a plain client that posts bindings as fast as the API server takes them. One run on one
+machine; `make bench-kube`.
 
-Of each size of cluster: pods that wait are bound at full speed, with and without an Event per pod (kube-scheduler always writes
-them), from the first that is bound until the last is and its Event is written; then pods arrive at a rate and it is measured how long each waits, from the moment a watcher sees it until that watcher sees
-it bound. Rounds take turns, and every second one goes the other way round, as an API server slows down with what it has written: told are
-medians, and of shares the median of those of each round, from where to where they went, and that of the time of all rounds together. kube-scheduler, which is far from any goal's edge, runs in the first alone. --held puts that many bound pods on the largest cluster before memory is looked at.
+    bench.py [--nodes 100,1000,5000] [--pods 5000] [--who ceiling,peer,berth] [--rounds 3] [--rate 400] [--held 45000]
+             [--json FILE]
 
-All are looked at in the same way: by a watcher of every 25th pod, which costs the API server next to nothing. CPU is told of the
-scheduler, without its start, and of the API server and etcd meanwhile: where the cores are full, their sum is what decides.
+For each size of cluster, waiting pods are bound at full speed, with and without an Event per pod (kube-scheduler always
+writes them): the time from the first bound pod until the last pod is bound and its Event is written. Then pods arrive
+at a rate, and the wait of each is measured between the moments at which a watcher sees it and sees it bound. Every
+second round runs in reverse order, since an API server slows down with the amount of data. Results are medians. Shares
+are given as the median and the range over the rounds, and as the share in the time of all rounds together.
+kube-scheduler, which is far below the goals, runs in the first round only. --held puts that many bound pods on the
+largest cluster before memory is measured.
+
+All programs are observed in the same way: by a watcher of every 25th pod, which costs the API server almost nothing.
+The CPU time is that of the scheduler, without its start, and of the API server and etcd meanwhile: if all cores are
+busy, their sum matters.
 """
 import argparse
 import json
@@ -31,7 +38,7 @@ LOAD, BERTH = BUILD / "bench/kube_load_bench", BUILD / "src/kube/berth-kube"
 NAME = "bench"  # the schedulerName
 PODS = collection("Pod", "default")
 SETTLED = 1.0  # seconds without a change that count as the end
-SEEN = 25  # of pods at full speed the watcher sees one in so many
+SEEN = 25  # at full speed the watcher sees one of so many pods
 
 
 def node(number):
@@ -56,10 +63,10 @@ def event(name, on):
 
 
 class Watcher:
-    """Sees the pods of the load that are to be seen come and be bound, in the cheapest way there is: frames of protobuf of pods
-    without a node, where a pod that is bound leaves."""
+    """Records when pods of the load arrive and are bound, in the cheapest way: a protobuf watch of pods without a node,
+    which a bound pod leaves."""
 
-    # Type, name and resource version (field 6, after the uid) stand at the beginning of a frame.
+    # Type, name and resource version (field 6, after the uid) are at the beginning of a frame.
     PATTERN = re.compile(rb"(ADDED|DELETED).*?(load-\d+).*?\*\$[0-9a-f-]{36}2(.)(\d+)", re.DOTALL)
 
     def __init__(self, plane):
@@ -74,7 +81,7 @@ class Watcher:
                      "application/vnd.kubernetes.protobuf;stream=watch")
 
     def read(self):
-        while not self.ended:  # a watcher that is slow for a moment is sent away, and comes again
+        while not self.ended:  # the server closes the watch of a slow watcher, which then reconnects
             rest = b""
             for piece in self.watch.pieces():
                 now, rest, at = time.monotonic(), rest + piece, 0
@@ -106,7 +113,7 @@ class Watcher:
 
 
 class Costs:
-    """CPU that the API server and etcd take from now on."""
+    """CPU time of the API server and etcd since the start."""
 
     def __init__(self, plane):
         self.plane = plane
@@ -126,7 +133,7 @@ class Bench:
         self.plane, self.nodes, self.options = plane, nodes, options
 
     def load(self, requests, per_second=0, connections=None, check=True):
-        """Posts (method, path, body) and returns what it took."""
+        """Sends requests (method, path, body) and returns the measurements."""
         text = "".join(f"{method} {path} {json.dumps(body, separators=(',', ':'))}\n" for method, path, body in requests)
         done = subprocess.run([LOAD, self.plane.url, self.plane.work / "ca.crt", ADMIN, str(connections or self.options.connections),
                                str(per_second)], input=text, stdout=subprocess.PIPE, text=True, check=False)
@@ -161,7 +168,7 @@ class Bench:
         return {"per_second": self.per_second(begin, end), **self.per_pod(took["cpu_seconds"], server, etcd)}
 
     def times(self, watcher, program=None):
-        """When the first and the last was bound of those that are seen; the others are bound then, too, or it was later."""
+        """Returns when the first and the last watched pod was bound; the end is later if other pods are bound later."""
         watcher.until(self.options.pods // SEEN, self.options.patience, program)
         begin, end = min(watcher.bound.values()), max(watcher.bound.values())
         while self.plane.admin.must("GET", f"{PODS}?fieldSelector=spec.nodeName%3D&limit=1")["items"]:
@@ -183,7 +190,7 @@ class Bench:
 
     @staticmethod
     def settled(program):
-        """Its CPU once it does nothing more."""
+        """Returns the CPU time of a program once it is idle."""
         last, since = program.cpu(), time.monotonic()
         while time.monotonic() - since < SETTLED:
             time.sleep(0.1)
@@ -192,7 +199,7 @@ class Bench:
         return program.cpu()
 
     def events_written(self):
-        """How many Events there are, and when the last of them came; told once they stop coming."""
+        """Returns the number of Events and the time of the last one, once no more are written."""
         count, last = -1, time.monotonic()
         while time.monotonic() - last < SETTLED and count < self.options.pods:
             answer = self.plane.admin.must("GET", collection("Event", "default") + "?limit=1")
@@ -203,14 +210,14 @@ class Bench:
         return count, last
 
     def burst(self, who, events):
-        """Pods that wait already when the scheduler starts."""
+        """Pods wait already when the scheduler starts."""
         start = self.start_costs(who, events)
         self.make_pods(self.options.pods)
         watcher, costs = Watcher(self.plane), Costs(self.plane)
         program = self.start(who, events)
         begin, end = self.times(watcher, program)
         found = {}
-        if events:  # what is still to be written belongs to it
+        if events:  # the end includes the last Event
             found["events_written"], last = self.events_written()
             end = max(end, last) if found["events_written"] else end
         server = costs.since()
@@ -223,7 +230,7 @@ class Bench:
         return found
 
     def start_costs(self, who, events):
-        """CPU of a start with nothing to do: of the scheduler, the API server and etcd."""
+        """Returns the CPU time of a start without work: of the scheduler, the API server and etcd."""
         costs = Costs(self.plane)
         idle = self.start(who, events)
         cpu = [self.settled(idle), *costs.since()]
@@ -231,7 +238,7 @@ class Bench:
         return cpu
 
     def arriving(self, who, events):
-        """Pods that come one after another."""
+        """Pods arrive one after another."""
         program = self.start(who, events)
         self.settled(program)
         watcher = Watcher(self.plane)
@@ -245,7 +252,7 @@ class Bench:
         return {"p50_ms": statistics.median(waits), "p99_ms": waits[int(len(waits) * 0.99)]}
 
     def held(self, who):
-        """Memory with many pods bound; and is it still quick?"""
+        """Measures memory and speed with many bound pods."""
         self.load([("POST", PODS, pod(f"held-{number}", f"node-{number % self.nodes}")) for number in range(self.options.held)])
         self.make_pods(self.options.pods)
         watcher = Watcher(self.plane)
@@ -272,12 +279,12 @@ def show(rows):
 
 
 def middle(rounds):
-    """Of several rows about the same one, with the median of each number."""
+    """Returns one row of several, with the median of each number."""
     return {key: statistics.median(row[key] for row in rounds) if isinstance(value, float) else value for key, value in rounds[0].items()}
 
 
 def goals(found):
-    """What the issue wants of berth-kube, met or not. found: rows of all rounds by (nodes, who, events)."""
+    """Prints whether berth-kube meets its goals. found: the rows of all rounds by (nodes, who, events)."""
     judged = []
     for (nodes, who, events), rounds in found.items():
         if who != "berth":
@@ -310,7 +317,7 @@ def measure(plane, nodes, who, options):
         for events in ("no", "yes"):
             for name in who if number % 2 == 0 else reversed(who):
                 if name == "peer" and (number or events == "no"):
-                    continue  # it always writes them
+                    continue  # kube-scheduler always writes Events
                 row = {"nodes": nodes, "who": name, "events": events}
                 row.update(bench.ceiling(events == "yes") if name == "ceiling" else bench.burst(name, events == "yes"))
                 if options.rate and name != "ceiling" and events == "yes":

@@ -1,4 +1,5 @@
-"""A client of a Kubernetes API server for tests: kept-alive connections, many objects at a time, watches. Standard library only."""
+"""A client of a Kubernetes API server for tests: kept-alive connections, parallel requests, watches. Standard library
+only."""
 import concurrent.futures
 import http.client
 import json
@@ -8,10 +9,10 @@ import ssl
 import threading
 import time
 
-# Seconds until something that should have happened counts as failed; no speed is tested here.
+# Seconds until an expected event counts as missing; no speed is tested here.
 PATIENCE = int(os.environ.get("BERTH_PATIENCE", "60"))
 
-# kind: (group and version, plural, is it in a namespace)
+# kind: (group and version, plural, is it namespaced)
 KINDS = {
     "Namespace": ("api/v1", "namespaces", False),
     "Node": ("api/v1", "nodes", False),
@@ -37,7 +38,7 @@ KINDS = {
 
 
 def wait_for(what, check, patience=PATIENCE, pause=0.05):
-    """Waits until check() is true, and returns what it gave."""
+    """Waits until check() returns a true value, and returns it."""
     end = time.monotonic() + patience
     while True:
         last = check()
@@ -63,12 +64,12 @@ def collection(kind, namespace=None):
 
 
 def path_of(thing):
-    """The path of an object, with its name."""
+    """Returns the path of an object, with its name."""
     return collection(thing["kind"], thing["metadata"].get("namespace", "default")) + "/" + thing["metadata"]["name"]
 
 
 class Client:
-    """Requests as one user. May be used by many threads: each has a connection of its own."""
+    """Sends requests as one user. Threads may share it: each has its own connection."""
 
     def __init__(self, host, port, ca, token, workers=8):
         self.host, self.port, self.token, self.workers = host, port, token, workers
@@ -83,7 +84,7 @@ class Client:
         return {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", "Accept": "application/json", **more}
 
     def ask(self, method, path, body=None, content="application/json"):
-        """(status, decoded answer); a connection that was closed meanwhile is opened again, once."""
+        """Returns (status, decoded answer); reopens a connection that was closed meanwhile, once."""
         data = None if body is None else json.dumps(body)
         for again in (False, True):
             link = getattr(self.here, "link", None)
@@ -103,7 +104,7 @@ class Client:
         return answer.status, json.loads(text) if is_json and text else text.decode()
 
     def must(self, method, path, body=None, content="application/json"):
-        """The answer. A server that has just begun is not ready for everything yet, and says so: it is asked again."""
+        """Returns the answer. Repeats the request if a server that has just started is not yet ready for it."""
         end = time.monotonic() + PATIENCE
         while True:
             status, answer = self.ask(method, path, body, content)
@@ -120,14 +121,14 @@ class Client:
         return self.must("GET", collection(kind, namespace) + (f"?{query}" if query else ""))["items"]
 
     def create(self, thing):
-        """The object as stored. A status that creation drops (of pods, claims, budgets) is put after it."""
+        """Returns the stored object. A status that creation drops (of pods, claims, budgets) is written afterwards."""
         made = self.must("POST", collection(thing["kind"], thing["metadata"].get("namespace", "default")), thing)
         if "status" in thing and thing["kind"] != "Node":
             made = self.must("PATCH", path_of(thing) + "/status", {"status": thing["status"]}, "application/merge-patch+json")
         return made
 
     def each(self, function, things):
-        """function of each, several at a time; the first failure is raised."""
+        """Calls the function for each object, several at a time; raises the first failure."""
         return list(self.pool.map(function, things))
 
     def create_all(self, things):
@@ -137,18 +138,20 @@ class Client:
         return self.must("PATCH", path_of(thing) + part, change, "application/merge-patch+json")
 
     def delete(self, thing, grace=None):
-        """True unless it was gone already. What was read from the server is meant itself, never a later thing of that name."""
+        """Returns False if the object was gone already. An object that was read from the server has a uid, so a later
+        object of the same name is not deleted."""
         uid = thing["metadata"].get("uid")
         body = {**({} if grace is None else {"gracePeriodSeconds": grace}), **({"preconditions": {"uid": uid}} if uid else {})}
         status, answer = self.ask("DELETE", path_of(thing), body or None)
-        # It says "UID in precondition: ...", or "the UID in the precondition (...)", by when it finds out.
+        # The message is "UID in precondition: ..." or "the UID in the precondition (...)", depending on where the
+        # server detects it.
         gone = status == 404 or status == 409 and "UID in" in str(answer) and "precondition" in str(answer)
         if status >= 400 and not gone:
             raise Refused(f"DELETE {path_of(thing)}", status, answer)
         return status < 400
 
     def bind(self, pod, node):
-        """What a scheduler does: (status, answer)."""
+        """Binds a pod like a scheduler; returns (status, answer)."""
         meta = pod["metadata"]
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": meta["name"], "namespace": meta["namespace"]},
                    "target": {"apiVersion": "v1", "kind": "Node", "name": node}}
@@ -162,8 +165,8 @@ class Client:
 
 
 class Watch:
-    """Events as they come, (type, object), until the server ends it or close() is called, by any thread. Without `since`, all that is
-    there comes first."""
+    """Yields events (type, object) until the server ends the watch or any thread calls close(). Without `since`, all
+    existing objects come first."""
 
     def __init__(self, client, kind, since=None, query="", accept="application/json"):
         words = "watch=1&allowWatchBookmarks=true" + (f"&resourceVersion={since}" if since else "") + (f"&{query}" if query else "")
@@ -175,12 +178,12 @@ class Watch:
             raise Refused(f"watch of {kind}", self.answer.status, self.answer.read().decode())
 
     def pieces(self):
-        """Bytes as they come; none after the end."""
+        """Yields received bytes; none after the end."""
         try:
             while piece := self.answer.read1(1 << 20):
                 yield piece
         except (OSError, ValueError, http.client.HTTPException):
-            pass  # lost is ended
+            pass  # a lost connection is an end
         finally:
             self.link.close()
 
@@ -197,11 +200,12 @@ class Watch:
         try:
             self.socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # it had ended
+            pass  # the watch had ended
 
 
 class Follower:
-    """All objects of some kinds as watches tell them, a thread for each; heard(type, object) is told of every change."""
+    """Keeps all objects of some kinds up to date by watches, one thread for each; heard(type, object) is called for
+    every change."""
 
     def __init__(self, client, kinds, heard=None):
         self.client, self.heard = client, heard
@@ -263,7 +267,7 @@ class Follower:
             return list(self.things[kind].values())
 
     def until(self, what, check, patience=PATIENCE):
-        """Waits until check() is true; looks whenever something changed."""
+        """Waits until check() is true; checks after every change."""
         end = time.monotonic() + patience
         with self.lock:
             while True:
@@ -277,7 +281,7 @@ class Follower:
     def end(self):
         self.stop.set()
         for thread in self.threads:
-            while thread.is_alive():  # it may just have begun another watch
+            while thread.is_alive():  # the thread may just have begun another watch
                 for watch in list(self.watches.values()):
                     watch.close()
                 thread.join(0.1)

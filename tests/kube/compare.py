@@ -1,12 +1,13 @@
-"""Does a scheduler do as kube-scheduler does? Runs the corpus, one case after another on one API server.
+"""Compares a scheduler with kube-scheduler: runs the corpus, one case after another on one API server.
 
     compare.py [--who berth | peer | first] [--save] [--json FILE] [--share I/N] [PART OF A NAME]...
 
-Where pods do not compete, each is placed if and only if kube-scheduler places it. Where they do, no fewer pods of each priority are
-placed in the end than by kube-scheduler (who places more of a higher one may place fewer of the lower). And every placement passes
-kube-scheduler's own filters at the moment it is made (oracle), and no pod waits that they would let on a node. What kube-scheduler
-did is in expected.json; --save asks it again about cases that are new or have changed.
-`first` binds every pod to the first node: it proves that the judge finds fault.
+If pods do not compete, each must be placed if and only if kube-scheduler places it. If they do, at least as many pods
+of each priority must be placed in the end as by kube-scheduler (a scheduler that places more pods of a higher priority
+may place fewer of a lower one). Every placement must pass kube-scheduler's own filters at the moment when it is made
+(oracle), and no pod may wait that the filters would allow on a node. expected.json has the results of kube-scheduler;
+--save runs it again for new and changed cases. `first` binds every pod to the first node: it proves that the checks
+find faults.
 """
 import argparse
 import contextlib
@@ -27,17 +28,17 @@ from corpus_volumes import CLASSES
 
 BUILD = pathlib.Path(os.environ.get("BERTH_BUILD", "build/gcc"))
 EXPECTED = HERE / "expected.json"
-NAME = "tests"  # the schedulerName of the pods that come
+NAME = "tests"  # the schedulerName of the pending pods
 OWN = ("Pod", "Node", "PersistentVolume", "PersistentVolumeClaim", "CSINode", "CSIStorageCapacity", "VolumeAttachment", "PodDisruptionBudget")
 STANDS = ("StorageClass", "CSIDriver", "Namespace")  # the same for all cases
 WORLD = (*OWN, *STANDS)
-STAYS = "tests.berth.dev/stays"  # a finalizer: the object stays while it is being deleted
-SEEN = 0.15  # seconds after which a scheduler has seen what was made
+STAYS = "tests.berth.dev/stays"  # a finalizer that keeps an object in the state of being deleted
+SEEN = 0.15  # seconds after which a scheduler has seen new objects
 QUIET = 0.15  # seconds without a change after which a case is over
-LIES_READY = 0.1  # seconds for what a watcher was told to reach another
-QUIET_LONG = 1.8  # where pods compete or make room: longer than the peer backs off
+LIES_READY = 0.1  # seconds for another watcher to see the same changes
+QUIET_LONG = 1.8  # if pods compete or are preempted: longer than the peer's backoff
 PATIENCE = client.PATIENCE // 3  # a case takes a second
-ORDERS = 1000  # dead ends after which no order is looked for any more
+ORDERS = 1000  # most dead ends in the search for an order
 
 
 class Oracle:
@@ -49,7 +50,8 @@ class Oracle:
             self.program = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True)
 
     def refusals(self, things, pod, node=""):
-        """Per node (or of this one) why the pod may not be on it among these things; "" if it may."""
+        """Returns {node: reason} why the pod may not run on each node (or on this one) with these objects; "" if it
+        may."""
         meta = pod["metadata"]
         question = {"objects": [versioned(thing) for thing in things] + [versioned(pod)], "namespace": meta["namespace"],
                     "pod": meta["name"], "node": node}
@@ -67,7 +69,7 @@ class Oracle:
 
 
 def versioned(thing):
-    """As the API server wrote it, with the version that lists and watches leave out."""
+    """Returns the object with its apiVersion, which lists and watches omit."""
     group = collection(thing["kind"]).strip("/").rsplit("/", 1)[0]
     return {"apiVersion": group.removeprefix("apis/").removeprefix("api/"), **thing}
 
@@ -77,7 +79,7 @@ def node_of(pod):
 
 
 def refused(pod):
-    """Why it is not scheduled, as its condition says; None while nothing is said."""
+    """Returns why the pod is not scheduled, by its condition; None if it has none."""
     for condition in pod.get("status", {}).get("conditions", []):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return condition.get("message") or condition.get("reason")
@@ -85,8 +87,8 @@ def refused(pod):
 
 
 class Runner:
-    """Runs cases against whatever scheduler schedules pods of NAME. Where pods compete it is held still until all of them are there: who
-    comes a moment earlier shall not matter."""
+    """Runs cases with the scheduler of NAME's pods. If pods compete, the scheduler is stopped until all of them exist,
+    so that their order of arrival does not matter."""
 
     def __init__(self, plane, scheduler):
         self.scheduler = scheduler
@@ -113,8 +115,8 @@ class Runner:
             self.admin.delete(thing, 3600 if thing["kind"] == "Pod" else None)
 
     def run(self, case, number, seen=SEEN):
-        """What became of a case: {"placed": {pod: node or None}, "why": {pod: text}, "counts": {priority: pods}, "wrong": [...],
-        "left": [...]}."""
+        """Returns the result of a case: {"placed": {pod: node or None}, "why": {pod: text}, "counts": {priority: pods},
+        "wrong": [...], "left": [...]}."""
         prefix = f"c{number}-"
         case = json.loads(json.dumps(case).replace('"@', f'"{prefix}'))
         try:
@@ -129,7 +131,8 @@ class Runner:
             with self.held_still(case["contended"]):
                 for pod in case["pending"]:
                     self.admin.create({**pod, "spec": {**pod["spec"], "schedulerName": NAME}})
-                if case["contended"]:  # all of them lie ready when it wakes, or it would rightly place those that came first
+                # all pods exist before the scheduler continues, else it would rightly place the first ones first
+                if case["contended"]:
                     came = {path_of(pod) for pod in case["pending"]}
                     self.follower.until("all have come", lambda: came <= {path_of(t) for t in self.things("Pod", prefix)}, PATIENCE)
                     time.sleep(LIES_READY)
@@ -147,7 +150,7 @@ class Runner:
             self.scheduler.kill(signal.SIGCONT)
 
     def settle(self, case, prefix):
-        """Waits until every pod that came is placed or refused, and nothing changes any more."""
+        """Waits until every pending pod is placed or refused, and nothing changes any more."""
         names = {pod["metadata"]["name"] for pod in case["pending"]}
         nodes = sum(thing["kind"] == "Node" for thing in case["before"])
         makes_room = any(pod["spec"].get("priorityClassName", "").startswith("high") for pod in case["pending"])
@@ -155,7 +158,7 @@ class Runner:
 
         def decided(pod):
             text = refused(pod) or ""
-            # "0/2 nodes": when there are three, the scheduler had not seen one of them
+            # "0/2 nodes" with three nodes: the scheduler had not seen one of them
             return node_of(pod) or text and (not text.startswith("0/") or text.startswith(f"0/{nodes} "))
         while time.monotonic() < end:
             with self.follower.lock:
@@ -191,11 +194,12 @@ class Runner:
                 "wrong": self.faults(prefix, start, log), "left": self.left_out(case, prefix, now)}
 
     def faults(self, prefix, start, log):
-        """Placements that kube-scheduler's filters refuse, in the order in which they were made. Binds that are under way together
-        may arrive in another order than they were decided: one that fails is judged once more after each that follows."""
+        """Returns the placements that kube-scheduler's filters refuse, in the order in which they were made. Concurrent
+        binds may arrive in another order than they were decided: a refused one is checked again after each later
+        one."""
         rest = self.rest(prefix)
         nodes = {thing["metadata"]["name"] for thing in rest if thing["kind"] == "Node"}
-        # The peer does not see pods on nodes that are not there.
+        # The peer does not see pods on missing nodes.
         pods = {pod["metadata"]["uid"]: pod for pod in start if node_of(pod) in nodes}
         later = {}
 
@@ -228,15 +232,16 @@ class Runner:
                 for pod, text in later.values()]
 
     def some_order(self, rest, start, nodes, log):
-        """Is there an order in which every placement passes, without those that gave way? What is decided at once is bound at once, in any
-        order: the first of two that ask for their own kind may be bound second, a third that needs either of them before both."""
+        """Returns whether there is an order in which every placement passes, without the pods that were preempted.
+        Placements of one decision are bound concurrently in any order: of two pods with affinity to their own kind the
+        first may be bound second, and a third pod that needs one of them before both."""
         gone = {pod["metadata"]["uid"] for change, pod in log if change == "DELETED"}
         pods = {pod["metadata"]["uid"]: pod for pod in start if node_of(pod) in nodes and pod["metadata"]["uid"] not in gone}
         bound = {pod["metadata"]["uid"]: pod for _, pod in log
                  if node_of(pod) and pod["metadata"]["uid"] not in pods and pod["metadata"]["uid"] not in gone}
         came = {uid: number for number, uid in reversed(list(enumerate(pod["metadata"]["uid"] for _, pod in log)))}
         wanted = sorted(bound, key=lambda uid: (-bound[uid]["spec"].get("priority", 0), came[uid]))
-        vain = set()  # sets of placed pods from which no order leads on
+        vain = set()  # sets of placed pods without a possible next pod
 
         def goes_on(placed):
             if len(placed) == len(wanted):
@@ -253,12 +258,12 @@ class Runner:
         return goes_on(frozenset())
 
     def rest(self, prefix):
-        """What is there beside pods."""
+        """Returns all objects but the pods."""
         return [thing for kind in WORLD if kind != "Pod" for thing in self.follower.list(kind)
                 if kind in STANDS or thing["metadata"]["name"].startswith(prefix)]
 
     def left_out(self, case, prefix, now):
-        """Pods that wait in the end though there is a node that the filters would let them on."""
+        """Returns the pods that still wait although the filters allow them on a node."""
         rest, found = self.rest(prefix), []
         nodes = {thing["metadata"]["name"] for thing in rest if thing["kind"] == "Node"}
         held = [pod for pod in now.values() if node_of(pod) in nodes]
@@ -271,7 +276,7 @@ class Runner:
         return found
 
     def clear(self, prefix):
-        """Takes away all of a case, and waits until a watcher sees that it is gone."""
+        """Deletes all objects of a case, and waits until a watcher sees that they are gone."""
         def gone():
             return not any(self.things(kind, prefix) for kind in OWN)
 
@@ -292,7 +297,7 @@ class Runner:
 
 
 class First:
-    """A scheduler that binds every pod to the first node, however wrong that is."""
+    """A scheduler that binds every pod to the first node, even if that is wrong."""
 
     def __init__(self, plane):
         self.admin, self.done = plane.admin, set()
@@ -309,7 +314,7 @@ class First:
                     self.admin.bind(pod, min(node["metadata"]["name"] for node in self.admin.list("Node")))
 
     def kill(self, signo):
-        """It decides pod by pod in any case."""
+        """Needs no stopping: it decides pod by pod anyway."""
 
     def end(self):
         self.ended.set()
@@ -318,7 +323,8 @@ class First:
 
 
 def fewer(counts, least):
-    """The highest priority of which fewer pods are placed; None where none is, or more of a higher one are."""
+    """Returns the highest priority of which fewer pods are placed; None if there is none, or if more of a higher one
+    are placed."""
     for priority in sorted(set(counts) | set(least), key=int, reverse=True):
         got, want = counts.get(priority, 0), least.get(priority, 0)
         if got != want:
@@ -327,8 +333,8 @@ def fewer(counts, least):
 
 
 def judge(case, result, expected, who):
-    """What is wrong with a result; nothing, if it is as good as the peer's. That one leaves pods out for minutes when the pod that did
-    not want them near is preempted; nobody else may."""
+    """Returns the faults of a result; none if it is as good as the peer's. Only the peer may leave pods out: it does so
+    for minutes when a pod is preempted whose anti-affinity kept them away."""
     found = result["wrong"] + (result["left"] if who != "peer" else [])
     if expected is None or expected["hash"] != digest(case):
         return found + ["expected.json knows nothing of this case; `make kube-expected`"]
@@ -345,7 +351,7 @@ def judge(case, result, expected, who):
 
 
 def least_of(results):
-    """Of several runs of the peer the one that placed the fewest pods, the highest priority first."""
+    """Returns the run of the peer that placed the fewest pods, compared from the highest priority on."""
     worst = results[0]
     for one in results[1:]:
         if fewer(one["counts"], worst["counts"]):
@@ -354,7 +360,7 @@ def least_of(results):
 
 
 def save(runner, chosen):
-    """Asks the peer about what is not known yet, twice, and where it does not say the same, once more and more slowly."""
+    """Runs the peer twice for unknown cases, and once more slowly if the results differ."""
     known = json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {}
     known = {case["name"]: known[case["name"]] for case in everything() if case["name"] in known}
     for number, case in chosen:
@@ -394,13 +400,13 @@ def start(who, plane):
 
 
 def compare(runner, chosen, who):
-    """Prints TAP; returns how many cases failed and what became of each."""
+    """Prints TAP; returns the number of failed cases and the result of each."""
     expected = json.loads(EXPECTED.read_text())
     failed, all_results = 0, {}
     for done, (number, case) in enumerate(chosen, 1):
         result = runner.run(case, number)
         wrong = judge(case, result, expected.get(case["name"]), who)
-        if wrong:  # a machine that was busy? once more, slowly
+        if wrong:  # perhaps the machine was busy: run it again, slowly
             print(f"# once more, after: {'; '.join(wrong)}", flush=True)
             result = runner.run(case, number, seen=1)
             wrong = judge(case, result, expected.get(case["name"]), who)

@@ -1,11 +1,12 @@
-"""A real Kubernetes control plane for tests: etcd and kube-apiserver on loopback, and on wish kube-scheduler and stand-ins for the
-kubelet and the volume controllers. Standard library only.
+"""A real Kubernetes control plane for tests: etcd and kube-apiserver on loopback, optionally with kube-scheduler and
+fakes of the kubelet and the volume controllers. Standard library only.
 
     with ControlPlane() as plane:
         plane.admin.create(objects.node("n1"))
         scheduler = plane.peer("mine")
 
-The programs are built by tools/kube; without them the test is skipped. What is started is ended however the test ends.
+tools/kube builds the programs; without them the test is skipped. Everything that was started is stopped however the
+test ends.
 """
 import atexit
 import base64
@@ -31,9 +32,9 @@ sys.path.append(str(HERE.parent))
 from ports import free_ports  # noqa: E402  pylint: disable=wrong-import-position
 
 ADMIN, BERTH, NOBODY = "admin-token", "berth-kube-token", "nobody-token"
-# Plugins that wait for controllers which are not here, or set what only they take away.
+# Plugins that wait for controllers which do not run here, or that set what only these controllers remove.
 WITHOUT = "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection,DefaultStorageClass"
-# What berth-kube calls them in /metrics.
+# Names of kinds in berth-kube's /metrics.
 TOLD = {"Pod": "pods", "Node": "nodes", "PersistentVolume": "persistent volumes", "PersistentVolumeClaim": "persistent volume claims",
         "StorageClass": "storage classes", "CSIDriver": "CSI drivers"}
 
@@ -44,7 +45,7 @@ def skip(reason):
 
 
 def programs(build=False):
-    """The folder of the programs; the test is skipped where they are not there."""
+    """Returns the folder of the programs; skips the test if they are missing."""
     tool = HERE.parent.parent / "tools/kube"
     done = subprocess.run([tool, *([] if build else ["--cached"])], stdout=subprocess.PIPE, text=True, check=False)
     last = (done.stdout.strip().splitlines() or [""])[-1]
@@ -55,12 +56,13 @@ def programs(build=False):
 
 
 class Program:
-    """A program in the background, its words in a file. It ends with the test even when that is killed; then `clear`, a folder, goes."""
+    """A program in the background with its output in a file. It ends with the test, even if the test is killed; then
+    the folder `clear` is removed."""
 
     def __init__(self, words, log, env=None, clear=""):
         self.words, self.log = [str(word) for word in words], pathlib.Path(log)
-        # A shell that waits for the end of its input, which is the end of this process, and then ends the program and clears away. What the
-        # program prints goes to its words, lest it comes before the number that is read here.
+        # A shell waits for the end of its input, which is the end of this process, then kills the program and removes
+        # the folder. The program's output goes to the log, so that it does not come before the pid that is read here.
         guard = ('exec 3<&0; "$@" <&- >&2 3<&- & pid=$!; '
                  '{ read -r _ <&3; trap "" TERM; kill -KILL $pid; [ -z "$CLEAR" ] || { sleep 1; rm -rf "$CLEAR"; }; } 2>/dev/null & '
                  'echo $pid; exec >&-; wait $pid; kill $! 2>/dev/null')
@@ -91,12 +93,12 @@ class Program:
         return self.log.read_text(errors="replace").splitlines()[-lines:] if self.log.is_file() else []
 
     def cpu(self):
-        """Seconds of CPU it took, its threads included."""
+        """Returns the seconds of CPU time of all its threads."""
         words = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory(self, key="VmRSS"):
-        """Bytes; VmHWM is the most there ever were."""
+        """Returns bytes; VmHWM is the peak."""
         for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith(key + ":"):
                 return int(line.split()[1]) * 1024
@@ -112,7 +114,7 @@ class ControlPlane:
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="berth-kube-", dir=memory if os.access(memory, os.W_OK) else None))
         atexit.register(shutil.rmtree, self.work, ignore_errors=True)
         self.options, self.fast = list(options), fast
-        self.etcd = self.api = self.scheduler = None  # the last is a test's berth-kube
+        self.etcd = self.api = self.scheduler = None  # scheduler: the berth-kube of a test
         self.others = []
         self.port, self.etcd_port, peer = free_ports(3)
         self.peer_url = f"http://127.0.0.1:{peer}"
@@ -133,13 +135,13 @@ class ControlPlane:
         self.end()
 
     def tell(self):
-        """The last words of every program."""
+        """Prints the end of every program's log."""
         for program in [self.etcd, self.api, *self.others]:
             for line in program.tail() if program else []:
                 print(f"# {program.log.stem}: {line}")
 
     def certificates(self):
-        """An authority, a certificate for 127.0.0.1, a key for tokens of service accounts, and who has which token."""
+        """Makes a CA, a certificate for 127.0.0.1, a key for tokens of service accounts, and the users' tokens."""
         def openssl(*words):
             subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True, cwd=self.work)
         curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
@@ -168,7 +170,7 @@ class ControlPlane:
         return self
 
     def start_api(self):
-        """The API server, again on the same port where it was killed."""
+        """Starts the API server; after a kill on the same port."""
         self.api = Program([
             self.bin / "kube-apiserver", "--etcd-servers", f"http://127.0.0.1:{self.etcd_port}", "--bind-address", "127.0.0.1",
             "--secure-port", self.port, "--advertise-address", "127.0.0.1", "--tls-cert-file", self.work / "api.crt",
@@ -201,7 +203,7 @@ class ControlPlane:
         shutil.rmtree(self.work, ignore_errors=True)
 
     def kubeconfig(self, token=ADMIN, port=None):
-        """A file that kubectl, kube-scheduler and berth-kube read. port: of a proxy in front of the API server."""
+        """Writes a file for kubectl, kube-scheduler and berth-kube. port: of a proxy in front of the API server."""
         path = self.work / (f"{token}-{port}.kubeconfig" if port else f"{token}.kubeconfig")
         authority = base64.b64encode((self.work / "ca.crt").read_bytes()).decode()
         path.write_text(json.dumps({
@@ -218,7 +220,7 @@ class ControlPlane:
         return done.stdout if check else done
 
     def run(self, name, words, env=None):
-        """Another program beside, ended with the rest."""
+        """Starts another program, which ends with the control plane."""
         self.others.append(Program(words, self.work / f"{name}.log", env))
         return self.others[-1]
 
@@ -227,8 +229,8 @@ class ControlPlane:
         self.others.remove(program)
 
     def peer(self, name="default-scheduler", score_percent=None):
-        """kube-scheduler for this schedulerName, its client limits raised, ready to schedule. score_percent: of how many nodes it
-        looks at before it stops; None is its own choice, 100 all."""
+        """Starts kube-scheduler for this schedulerName with raised client limits, and waits until it schedules.
+        score_percent: the share of nodes that it scores at most; None is its default, 100 all."""
         port = free_ports(1)[0]
         profile = {"schedulerName": name, **({"percentageOfNodesToScore": score_percent} if score_percent else {})}
         config = self.work / f"peer-{name}.json"
@@ -251,15 +253,15 @@ class ControlPlane:
         wait_for(f"{program.words[0]} listens", look)
 
     def berth_kube(self, name, words, env=None):
-        """It can be asked by caught_up() what it has seen."""
+        """Starts a berth-kube whose state caught_up() can read."""
         port = free_ports(1)[0]
         program = self.run(name, [*words, "--listen", f"127.0.0.1:{port}"], env)
         program.port = port
         return program
 
     def caught_up(self, *kinds, program=None):
-        """Returns when the scheduler (or this other berth-kube) has seen all that there is now, or what there is of these kinds: each of its
-        watches lags by itself, and it may count on what was cleared away, or not know what was just made."""
+        """Returns when the scheduler (or this other berth-kube) has seen all objects, or those of these kinds. Each of
+        its watches lags independently, so it may still count deleted objects, or not know new ones."""
         program = program or self.scheduler
 
         def numbers():
@@ -268,7 +270,7 @@ class ControlPlane:
                 link.request("GET", "/metrics")
                 return link.getresponse().read().decode()
             except (OSError, http.client.HTTPException):
-                return ""  # it has just begun
+                return ""  # the program has just started
             finally:
                 link.close()
 
@@ -280,7 +282,7 @@ class ControlPlane:
             wait_for("the scheduler has caught up", look, pause=0.02)
 
     def priority_class(self, name, value):
-        """A class that pods may name: admission has a watch of its own."""
+        """Makes a class and waits until pods may name it: the admission plugin has a watch of its own."""
         def look():
             try:
                 return self.admin.must("POST", "/api/v1/namespaces/default/pods?dryRun=All", objects.pod("x", priorityClassName=name))
@@ -290,19 +292,20 @@ class ControlPlane:
         wait_for(f"{name} is known", look)
 
     def install_kinds(self, manifests):
-        """Those of berth.dev. For a moment after they are established the API server does not know them, or says that it is not ready."""
+        """Installs the kinds of berth.dev and waits until the API server serves them, which is a moment after they are
+        established."""
         self.kubectl("apply", "-f", manifests / "crds")
         self.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={PATIENCE}s")
         for plural in ("jobs", "queues", "groups", "users", "domains", "policies"):
             wait_for(f"{plural} are served", lambda which=plural: self.admin.ask("GET", f"/apis/berth.dev/v1/{which}")[0] == 200)
 
     def stand_ins(self, *parts):
-        """The stand-ins of standins.py: "kubelet", "volumes"; all by default."""
+        """Starts the fakes of standins.py: "kubelet", "volumes"; all by default."""
         return self.run("standins", [sys.executable, HERE / "standins.py", self.port, self.work / "ca.crt", ADMIN, *parts])
 
 
 def run_cases(cases, after=lambda plane: None):
-    """Runs each case(plane), prints TAP, and ends; `after` is called after each."""
+    """Runs each case(plane), prints TAP, and exits; calls `after` after each case."""
     failed = 0
     with ControlPlane() as plane:
         for number, case in enumerate(cases, 1):
@@ -320,7 +323,7 @@ def run_cases(cases, after=lambda plane: None):
 
 
 def main():
-    """A control plane to try things with, until Ctrl-C."""
+    """Runs a control plane for experiments, until Ctrl-C."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begin = time.monotonic()
     with ControlPlane() as plane:

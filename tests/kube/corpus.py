@@ -1,10 +1,10 @@
-"""The corpus: small clusters with pods to be scheduled, by hand for each feature, and mixes made from seeds.
+"""The corpus: small clusters with pods to be scheduled, written for each feature, and mixes made from seeds.
 
-A case is {"name", "before", "pending", "contended"}: objects that are there, pods that come then, in order, and whether they compete
-(then which of them are placed is a scheduler's choice; else it is not). A name that begins with @ is the case's own: compare.py
-puts the case's number there. "delete": true in an object of "before" means that it is being deleted, and stays so.
+A case is {"name", "before", "pending", "contended"}: existing objects, pods that arrive then, in order, and whether
+they compete (then a scheduler may choose which of them it places). A name that begins with @ gets the number of the
+case from compare.py. "delete": true in an object of "before" means that it is being deleted and stays in that state.
 
-To add a case: a line in one of the functions below; then `make kube-expected` asks kube-scheduler again.
+To add a case: a line in one of the functions below; then `make kube-expected` runs kube-scheduler again.
 """
 import hashlib
 import json
@@ -16,7 +16,7 @@ from corpus_volumes import volume_cases
 from objects import (HOST, ZONE, case, container, expression, expressions, fields, held, node_affinity, pod_affinity, pod_term, port,
                      spread, three)
 
-# In every cluster: made once, before the first case.
+# Objects of every cluster, made once before the first case.
 STANDING = [
     objects.namespace("blue", {"team": "blue", "env": "prod"}), objects.namespace("red", {"team": "red", "env": "test"}),
     objects.namespace("green"),
@@ -118,7 +118,7 @@ def affinities():
     yield case("selector: of a runtime class", three(), [objects.pod("@p", cpu="1", runtimeClassName="gpu-only")])
 
 
-# label, ports held on the only node, ports wanted
+# label, ports held on the only node, ports requested
 PORTS = [
     ("free", [port(80)], [port(81)]),
     ("taken", [port(80)], [port(80)]),
@@ -379,7 +379,7 @@ def preemptions():
 
 
 def everything():
-    """All cases, each with its number."""
+    """Returns all cases, each with its number."""
     found = []
     for part in (names, taints, affinities, ports, sizes, spreading, companions, preemptions, volume_cases):
         found.extend(part())
@@ -389,7 +389,7 @@ def everything():
 
 
 def digest(one):
-    """Changes with the case."""
+    """Returns a hash of the case."""
     return hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()[:12]
 
 

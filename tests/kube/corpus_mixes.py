@@ -1,4 +1,4 @@
-"""The corpus: mixes of features, made from a seed."""
+"""The corpus: random mixes of features, made from a seed."""
 import objects
 from objects import HOST, ZONE, case, container, expression, expressions, fields, node_affinity, pod_affinity, pod_term, port, spread
 
@@ -20,7 +20,7 @@ def some_nodes(rng, count, small):
 
 
 def affinity_of(rng):
-    """Each kind for itself, or together."""
+    """Returns a random affinity with one or more of its kinds."""
     found = {}
     if rng.random() < 0.35:
         terms = [rng.choice((expressions(expression("disk", rng.choice(("In", "NotIn")), rng.choice(("ssd", "hdd")))),
@@ -68,7 +68,7 @@ def some_pod(rng, name, large, **more):
 
 
 def held_pods(rng, nodes, count, **more):
-    """Pods that are there; where, is not asked of anybody."""
+    """Returns existing pods on any nodes, whether they would be allowed there or not."""
     found = []
     for number in range(count):
         one = some_pod(rng, f"@h{number}", False, **more)
@@ -80,7 +80,7 @@ def held_pods(rng, nodes, count, **more):
 
 
 def mixes(rng, alone, together):
-    """Of one pod that comes alone, and of many that compete."""
+    """Yields cases with one pod alone, and with many that compete."""
     for number in range(alone):
         nodes = some_nodes(rng, rng.randint(2, 6), False)
         yield case(f"mix {number}", nodes + held_pods(rng, nodes, rng.randint(0, 6)), [some_pod(rng, "@p", True)])

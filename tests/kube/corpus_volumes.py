@@ -3,7 +3,7 @@ import objects
 from objects import HOST, ZONE, case, expression, three
 
 DRIVER = "csi.tests"
-TELLS = "tells.tests"  # a driver that says how much storage there is
+TELLS = "tells.tests"  # a driver that reports its storage capacity
 
 
 def storage_class(name, provisioner, mode="WaitForFirstConsumer", **more):
@@ -11,7 +11,7 @@ def storage_class(name, provisioner, mode="WaitForFirstConsumer", **more):
             "volumeBindingMode": mode, **more}
 
 
-# Made once, before the first case.
+# Objects made once before the first case.
 CLASSES = [
     storage_class("static", "kubernetes.io/no-provisioner"), storage_class("made", DRIVER), storage_class("now", DRIVER, "Immediate"),
     storage_class("zoned", DRIVER, allowedTopologies=[{"matchLabelExpressions": [{"key": ZONE, "values": ["z2"]}]}]),
@@ -24,7 +24,7 @@ CLASSES = [
 
 
 def claim(name, cls="static", size="1Gi", mode="ReadWriteOnce", volume=None, namespace="default", **spec):
-    """A claim; bound if a volume is named."""
+    """Returns a claim; it is bound if a volume is named."""
     found = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": objects.meta(name, namespace),
              "spec": {"storageClassName": cls, "accessModes": [mode], "resources": {"requests": {"storage": size}}, **spec}}
     if volume:
@@ -36,7 +36,8 @@ def claim(name, cls="static", size="1Gi", mode="ReadWriteOnce", volume=None, nam
 
 def volume(name, cls="static", size="1Gi", mode="ReadWriteOnce", nodes=None, zones=None, of=None, labels=None, namespace="default", csi=None,
            source=None):
-    """A volume; bound if it is of a claim; `nodes` and `zones` are where it can be reached, the latter by an affinity."""
+    """Returns a volume; it is bound if it has a claim. `nodes` and `zones` say where it can be reached, the latter by a
+    node affinity."""
     source = source or ({"csi": {"driver": csi, "volumeHandle": name}} if csi else {"local": {"path": "/mnt/x"}})
     terms = []
     if nodes:
@@ -66,13 +67,13 @@ def csi_node(name, count, driver=DRIVER):
 
 
 def attachment(node, number, driver=DRIVER):
-    """Volume @vN is attached to the node."""
+    """Returns the attachment of volume @vN to the node."""
     return {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": f"{node}-{number}"},
             "spec": {"attacher": driver, "nodeName": node, "source": {"persistentVolumeName": f"@v{number}"}}}
 
 
 def pair(number, namespace="default", **more):
-    """A bound claim @cN and its volume @vN."""
+    """Returns a bound claim @cN and its volume @vN."""
     mode = more.get("mode", "ReadWriteOnce")
     return [claim(f"@c{number}", volume=f"@v{number}", namespace=namespace, mode=mode, cls=more.get("cls", "static")),
             volume(f"@v{number}", of=f"@c{number}", namespace=namespace, **more)]
@@ -165,7 +166,7 @@ def limit_cases():
 
 
 def attached_cases():
-    """Volumes that are attached to nodes, whether pods use them or not."""
+    """Yields cases with volumes attached to nodes, with and without pods that use them."""
     csi = [one for number in range(3) for one in pair(number, csi=DRIVER)]
 
     def a(count):
@@ -190,7 +191,7 @@ def attached_cases():
 
 
 def left(name, where, size="10Gi", cls="told", most=None):
-    """What is left of storage, on nodes of a zone or by any selector; None: nobody says where."""
+    """Returns the free storage capacity of nodes in a zone or by any selector; None: without a topology."""
     found = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity", "metadata": objects.meta(name, "default"), "storageClassName": cls}
     if size:
         found["capacity"] = size
@@ -240,12 +241,12 @@ RBD = {"rbd": {"monitors": ["10.0.0.1:6789", "10.0.0.2:6789"], "image": "i1", "p
 
 
 def other(source, **fields):
-    """The same disk with other fields."""
+    """Returns the same disk with other fields."""
     return {kind: {**inside, **fields} for kind, inside in source.items()}
 
 
 def disk_cases():
-    """Disks that are named in pods: one of two pods on a node writes, and the other has the same disk."""
+    """Yields cases with disks named in pods: one of two pods on a node writes, and the other has the same disk."""
     def pods(held, wanted, **more):
         return objects.pod("@h", cpu="1", on="@a", volumes=[{"name": "d", **held}]), objects.pod("@p", cpu="1", volumes=[{"name": "d", **wanted}], **more)
 
@@ -279,7 +280,7 @@ def disk_cases():
                [objects.pod(f"@p{number}", cpu="1", volumes=[{"name": "d", **GCE}]) for number in range(3)], True)
 
 
-# Kinds that CSI drivers have taken over: of pods and volumes, the driver, the provisioner of classes.
+# Volume sources of pods and volumes that CSI drivers have replaced, the driver, and the provisioner of classes.
 TAKEN_OVER = [
     ("gce", lambda name: {"gcePersistentDisk": {"pdName": name}}, "pd.csi.storage.gke.io", "kubernetes.io/gce-pd"),
     ("aws", lambda name: {"awsElasticBlockStore": {"volumeID": f"vol-{name}"}}, "ebs.csi.aws.com", "kubernetes.io/aws-ebs"),
@@ -292,7 +293,7 @@ CLASSES.extend(storage_class(f"old-{word}", provisioner) for word, _, _, provisi
 
 
 def taken_over_cases():
-    """They count against the limit of the driver."""
+    """Yields cases in which these volumes count against the limit of the driver."""
     for word, source, driver, _ in TAKEN_OVER:
         def holds(name, disk, make=source, **more):
             return objects.pod(name, cpu="1", volumes=[{"name": "d", **make(disk)}], **more)

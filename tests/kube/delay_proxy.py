@@ -1,4 +1,4 @@
-"""delay_proxy.py - a TCP proxy in front of an API server that delivers every answer late. TLS passes through unread."""
+"""delay_proxy.py - a TCP proxy in front of an API server that delays every answer. It forwards TLS unread."""
 import asyncio
 import contextlib
 import threading
@@ -7,8 +7,9 @@ CHUNK = 1 << 16
 
 
 class DelayProxy:
-    """Listens on a free port of 127.0.0.1 and forwards to another port there. Bytes of the client pass at once, bytes of the server arrive
-    `delay_s` later, in order: the handshake of a new connection is late once, and each answer is."""
+    """Listens on a free port of 127.0.0.1 and forwards to another port there. Bytes of the client are forwarded at
+    once, bytes of the server `delay_s` later, in order: the handshake of a new connection is delayed once, and each
+    answer is."""
 
     def __init__(self, to_port, delay_s):
         self.to_port, self.delay_s, self.port = to_port, delay_s, None
@@ -40,11 +41,11 @@ class DelayProxy:
         except OSError:
             writer.close()
             return
-        with contextlib.suppress(asyncio.CancelledError):  # by end()
+        with contextlib.suppress(asyncio.CancelledError):  # cancelled by end()
             await asyncio.gather(self.forward(reader, far_writer, 0), self.forward(far_reader, writer, self.delay_s))
 
     async def forward(self, reader, writer, delay_s):
-        """Reads on while earlier bytes wait: the delay is a latency, not a rate."""
+        """Continues to read while earlier bytes wait: the delay is a latency, not a rate limit."""
         waiting = asyncio.Queue()
         deliver = asyncio.ensure_future(self.deliver(waiting, writer))
         try:

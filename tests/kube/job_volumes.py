@@ -1,4 +1,4 @@
-"""job_volumes.py - jobs whose claims wait for their first pod: cases of jobs.py, which has what they are made of."""
+"""job_volumes.py - jobs whose claims wait for their first pod: cases of jobs.py, which has the helper functions."""
 import time
 
 import objects
@@ -13,12 +13,12 @@ def mounts(name):
 
 
 def own(cls, *names):
-    """A claim for each pod, or several."""
+    """Returns pod volumes with a claim for each pod, or several."""
     return {"volumes": [{"name": name, "ephemeral": {"volumeClaimTemplate": {"spec": claim("x", cls)["spec"]}}} for name in names or ("own",)]}
 
 
 def bound_to(plane, name):
-    """The volume of a claim, once it has one."""
+    """Returns the volume of a claim, once it has one."""
     found = wait_for(f"claim {name} has a volume", lambda: [
         one for one in plane.admin.list("PersistentVolumeClaim") if one["metadata"]["name"] == name and one["spec"].get("volumeName")])
     return found[0]["spec"]["volumeName"]
@@ -33,7 +33,7 @@ def clear(plane):
 
 
 def cases(j):
-    """With `j`, the module of jobs."""
+    """Returns the cases; `j` is the module of jobs."""
 
     def a_volume_is_bound_before_the_pods_are_made(plane):
         plane.stand_ins("volumes", "claims")
@@ -46,10 +46,10 @@ def cases(j):
         clear(plane)
 
     def a_volume_is_made_for_a_gang(plane):
-        """For the node of one of its tasks; as it is reached from there alone, all go there."""
+        """The volume is made for the node of one task; as it is reachable from there only, all tasks go there."""
         plane.admin.create_all([objects.node("a", cpu="4"), objects.node("b", cpu="4"), storage_class("made", "csi.tests"),
                                 claim("c0", "made", mode="ReadWriteMany")])
-        plane.caught_up()  # with one node alone all would be there at once
+        plane.caught_up()  # with only one node known, all tasks would go there at once
         plane.admin.create(j.job("made", j.role("m", template=mounts("c0")), j.role("x", 2, template=mounts("c0"))))
         found = j.has(plane, "made", "made-m-0", "made-x-0", "made-x-1")
         nodes = {pod["spec"]["nodeName"] for pod in found.values()}
@@ -64,11 +64,11 @@ def cases(j):
         clear(plane)
 
     def one_node_for_what_is_attached(plane):
-        """A claim for one node, of a driver that attaches its volumes: all tasks go there at once."""
+        """With a claim for one node, of a driver that attaches its volumes, all tasks go to one node at once."""
         plane.admin.create_all([objects.node("a", cpu="2"), objects.node("b", cpu="4"), objects.node("c", cpu="2"), storage_class("made", "csi.tests"),
                                 {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "csi.tests"}, "spec": {}},
                                 claim("c0", "made")])
-        plane.caught_up()  # the driver above all
+        plane.caught_up()  # above all the driver must be known
         plane.admin.create(j.job("once", j.role("x", 3, template=mounts("c0"))))
         found = j.has(plane, "once", "once-x-0", "once-x-1", "once-x-2")
         assert {pod["spec"]["nodeName"] for pod in found.values()} == {"b"}, found
@@ -83,7 +83,7 @@ def cases(j):
         plane.admin.create(j.job("own", j.role("x", 2, template=own("made", "own", "more"))))
         found = j.has(plane, "own", "own-x-0", "own-x-1")
         for name, pod in found.items():
-            for of in ("own", "more"):  # one is there before the other
+            for of in ("own", "more"):  # one claim exists before the other
                 made = bound_to(plane, f"{name}-{of}")
                 volumes = {one["metadata"]["name"]: one for one in plane.admin.list("PersistentVolume")}
                 term, = volumes[made]["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
@@ -93,7 +93,8 @@ def cases(j):
         clear(plane)
 
     def there_is_no_storage_on_its_node(plane):
-        """The provisioner takes back that it was told a node: the pod goes, and its task is placed again."""
+        """The provisioner removes the selected node from the claim: the pod is deleted, and its task is placed
+        again."""
         plane.admin.create_all([objects.node("a", cpu="1"), storage_class("hand", "by-hand.tests")])
         plane.admin.create(j.job("hand", j.role("x", template=own("hand"))))
         first = j.has(plane, "hand", "hand-x-0")["hand-x-0"]["metadata"]["uid"]
@@ -105,19 +106,20 @@ def cases(j):
         pause = [0.1]
 
         def given_up():
-            """Takes the node back as often as it is told, each time after a longer pause: berth-kube tells it again where it was
-            taken back before berth-kube has seen it there."""
+            """Removes the selected node whenever the claim has one, each time after a longer pause: berth-kube sets it
+            again if it was removed before berth-kube has seen it."""
             for one in selected():
                 time.sleep(pause[0])
                 pause[0] = min(2 * pause[0], 5)
                 plane.admin.patch({**one, "kind": "PersistentVolumeClaim"}, {"metadata": {"annotations": {SELECTED: None}}})
             return first not in {pod["metadata"]["uid"] for pod in j.pods(plane, "hand").values()}
         wait_for("the pod is gone", given_up)
-        plane.admin.delete({**told, "kind": "PersistentVolumeClaim"}, grace=0)  # as the garbage collector does
+        plane.admin.delete({**told, "kind": "PersistentVolumeClaim"}, grace=0)  # like the garbage collector
         wait_for("another is made", lambda: j.live(plane, "hand") == ["hand-x-0"])
         assert j.status(plane, "hand")["restarts"] == 0
         wait_for("it says why", lambda: any("cannot be made on its node" in text for _, text in j.events(plane, "hand")))
-        wait_for("the other has its claim", lambda: plane.admin.list("PersistentVolumeClaim"))  # else it would come after all are cleared
+        # otherwise it would be created after the clean-up
+        wait_for("the other has its claim", lambda: plane.admin.list("PersistentVolumeClaim"))
         clear(plane)
 
     return [a_volume_is_bound_before_the_pods_are_made, a_volume_is_made_for_a_gang, one_node_for_what_is_attached, each_pod_has_a_claim,

@@ -1,5 +1,6 @@
-"""jobs.py - Jobs of berth.dev on a real API server: placed as a whole, made as pods on their nodes, followed to their end, restarted, stopped,
-suspended, deleted; after kills every task is there once. Run by tests/kube/kube_jobs_test.sh, the kills by kube_jobs_check.sh."""
+"""jobs.py - Jobs of berth.dev on a real API server: placed as a whole, made as pods on their nodes, followed to their
+end, restarted, stopped, suspended, deleted; after kills every task exists once. Run by tests/kube/kube_jobs_test.sh,
+the kills by kube_jobs_check.sh."""
 import os
 import pathlib
 import signal
@@ -19,7 +20,7 @@ KINDS.update({"Job": ("apis/berth.dev/v1", "jobs", True), "Queue": ("apis/berth.
 def start(plane, name="berth-kube", *words):
     return plane.berth_kube(name, [PROGRAM, "--kubeconfig", plane.kubeconfig(BERTH), "--lease", "berth-system/berth-kube", "--identity", name,
                                    "--scheduler-name", "berth,berth-pack=pack",
-                                   *journals.words(plane, "jobs"), *words])  # one after the other in the same folder
+                                   *journals.words(plane, "jobs"), *words])  # successive instances use the same folder
 
 
 def role(name="task", tasks=1, cpu="1", template=None, **more):
@@ -33,7 +34,7 @@ def job(name, *roles, **spec):
 
 
 def pods(plane, name):
-    """Of a job, by name."""
+    """Returns the pods of a job by name."""
     found = plane.admin.list("Pod", "default", f"labelSelector=berth.dev/job%3D{name}")
     return {pod["metadata"]["name"]: pod for pod in found}
 
@@ -43,13 +44,13 @@ def live(plane, name):
 
 
 def has(plane, name, *names):
-    """These pods, and no others, live."""
+    """Waits until exactly these pods of a job are alive."""
     wait_for(f"{name} has {names}", lambda: live(plane, name) == sorted(names))
     return pods(plane, name)
 
 
 def finish(plane, name, phase="Succeeded", only=None):
-    """As a kubelet would say it of pods that have ended."""
+    """Writes the status of ended pods, like a kubelet."""
     for key, pod in pods(plane, name).items():
         if pod["status"].get("phase") in ("Succeeded", "Failed") or (only and key not in only):
             continue
@@ -95,7 +96,7 @@ def clear(plane):
 
 
 def install(plane):
-    """As its manifests say, with a stand-in for kubelets."""
+    """Installs berth-kube by its manifests, with a fake kubelet."""
     for name in ("namespace", "rbac"):
         plane.kubectl("apply", "-f", MANIFESTS / f"{name}.yaml")
     plane.install_kinds(MANIFESTS)
@@ -104,7 +105,7 @@ def install(plane):
 
 
 def a_gang_of_two_roles(plane):
-    """From creation to the condition that kubectl waits for."""
+    """Follows a job from its creation to the condition for which kubectl waits."""
     install(plane)
     plane.admin.create_all([objects.node("a", cpu="2"), objects.node("b", cpu="2")])
     made = plane.admin.create(job("train", role("master"), role("worker", 2), timeLimit="1h", estimate="10m"))
@@ -133,7 +134,7 @@ def a_gang_of_two_roles(plane):
     assert status(plane, "train")["startTime"] and status(plane, "train")["completionTime"]
     wait_for("events are written", lambda: {reason for reason, _ in events(plane, "train")} >= {"Started", "Completed"})
     assert "train" in plane.kubectl("get", "bjob")
-    assert len(pods(plane, "train")) == 3  # what has ended is kept
+    assert len(pods(plane, "train")) == 3  # ended pods are kept
 
 
 def too_large_it_waits_as_a_whole(plane):
@@ -142,7 +143,7 @@ def too_large_it_waits_as_a_whole(plane):
     message = until(plane, "large", "Scheduled", "False")
     wait_for("it says why", lambda: "nodes are available" in status(plane, "large").get("reason", ""))
     assert not pods(plane, "large") and message["reason"] == "Waiting", message
-    plane.admin.create(job("small", role("x", 2, cpu="2")))  # nothing is held for the other
+    plane.admin.create(job("small", role("x", 2, cpu="2")))  # nothing is reserved for the other job
     has(plane, "small", "small-x-0", "small-x-1")
     wait_for("an event says why", lambda: "FailedScheduling" in {reason for reason, _ in events(plane, "large")})
     finish(plane, "small")
@@ -163,14 +164,14 @@ def what_is_wrong_is_said(plane):
         assert False, "it was accepted"
     except Refused as error:
         assert error.status == 422
-    plane.admin.patch(always, {"spec": {"roles": [role()]}})  # and mended
+    plane.admin.patch(always, {"spec": {"roles": [role()]}})  # a corrected spec is accepted
     has(plane, "always", "always-task-0")
     until(plane, "always", "Accepted")
     assert not pods(plane, "image")
 
 
 def names_of_pods_meet(plane):
-    """The later of two jobs whose pods would have the same names is not accepted while the other is there."""
+    """If two jobs would have pods with the same names, the later one is not accepted while the other exists."""
     plane.admin.create(objects.node("a", cpu="4"))
     first = plane.admin.create(job("one-two", role("x", 2)))
     has(plane, "one-two", "one-two-x-0", "one-two-x-1")
@@ -188,7 +189,7 @@ def a_gang_is_tried_again(plane):
     has(plane, "again", "again-x-0", "again-x-1")
     finish(plane, "again", only=["again-x-0"])
     finish(plane, "again", "Failed", only=["again-x-1"])
-    found = has(plane, "again", "again-x-0-2", "again-x-1-2")  # all of it, what had ended well, too
+    found = has(plane, "again", "again-x-0-2", "again-x-1-2")  # the whole gang, even tasks that had succeeded
     assert found["again-x-1-2"]["metadata"]["labels"]["berth.dev/attempt"] == "2"
     assert found["again-x-1-2"]["spec"]["hostname"] == "again-x-1"
     wait_for("it is counted", lambda: status(plane, "again").get("restarts") == 1)
@@ -212,7 +213,7 @@ def tasks_are_tried_again_alone(plane):
 
 def the_time_is_limited(plane):
     plane.admin.create(objects.node("a", cpu="4"))
-    seen = set()  # by a watch: whoever asks may come when their time is over
+    seen = set()  # by a watch: the pods may be gone before a request
     follower = Follower(plane.admin, ["Pod"], lambda _, pod: seen.add(pod["metadata"]["name"]))
     plane.admin.create(job("long", role("x", 2), timeLimit="3s", retries=5))
     wait_for("both are made", lambda: {"long-x-0", "long-x-1"} <= seen)
@@ -241,7 +242,7 @@ def deleted_it_goes(plane):
     made = plane.admin.create(job("gone", role("x", 2)))
     first = has(plane, "gone", "gone-x-0", "gone-x-1")
     plane.admin.delete(made)
-    again = plane.admin.create(job("gone", role("x", 2)))  # of the same name
+    again = plane.admin.create(job("gone", role("x", 2)))  # a new job with the same name
     wait_for("others are there", lambda: {pod["metadata"]["ownerReferences"][0]["uid"] for pod in pods(plane, "gone").values()}
              == {again["metadata"]["uid"]} and len(live(plane, "gone")) == 2)
     assert not {pod["metadata"]["uid"] for pod in first.values()} & {pod["metadata"]["uid"] for pod in pods(plane, "gone").values()}
@@ -257,7 +258,7 @@ def the_urgent_go_first(plane):
     has(plane, "low", "low-x-0", "low-x-1")
     plane.admin.create(job("high", role("x", 1, cpu="2"), priority=100))
     has(plane, "high", "high-x-0")
-    has(plane, "low")  # it waits as a whole
+    has(plane, "low")  # the gang waits as a whole
     wait_for("it was told", lambda: "Preempted" in {reason for reason, _ in events(plane, "low")})
     finish(plane, "high")
     has(plane, "low", "low-x-0", "low-x-1")  # the same attempt: it has not failed
@@ -292,13 +293,13 @@ def queues_limit_them(plane):
 
 
 def a_template_names_a_scheduler(plane):
-    """Each role is placed by the profile that goes with the name; one that is not ours counts as none."""
+    """Each role is placed by the profile of its schedulerName; another scheduler's name counts as none."""
     plane.admin.create_all([objects.node("busy", cpu="16"), objects.node("idle", cpu="16")])
     plane.admin.create(objects.pod("old", cpu="8", on="busy", scheduler="somebody"))
     plane.caught_up()
     names = {"spreads": None, "packs": "berth-pack", "strays": "somebody"}
     wanted = {"spreads": ("idle", "berth"), "packs": ("busy", "berth-pack"), "strays": ("idle", "berth")}
-    for name, scheduler in names.items():  # a job for each, then one with both
+    for name, scheduler in names.items():  # a job for each name, then one with both
         template = {"schedulerName": scheduler} if scheduler else None
         plane.admin.create(job(name, role("x", 2, template=template)))
         found = has(plane, name, f"{name}-x-0", f"{name}-x-1").values()
@@ -312,7 +313,7 @@ def a_template_names_a_scheduler(plane):
 
 
 def killed_at_any_moment(plane):
-    """Every task once, whatever was lost: pods are made one after another, and it is killed in between."""
+    """Every task exists exactly once: berth-kube is killed while it makes pods one after another."""
     install(plane)
     plane.admin.create_all([objects.node(f"n{i}", cpu="30") for i in range(4)])
     plane.leave(plane.scheduler)
@@ -355,7 +356,7 @@ def answers_are_lost(plane):
         assert len(pods(plane, name)) == 20 and status(plane, name)["restarts"] == 0
 
 
-KILLS = [killed_at_any_moment, answers_are_lost]  # these take long
+KILLS = [killed_at_any_moment, answers_are_lost]  # these cases take long
 CASES = [a_gang_of_two_roles, too_large_it_waits_as_a_whole, what_is_wrong_is_said, names_of_pods_meet, a_gang_is_tried_again, tasks_are_tried_again_alone,
          the_time_is_limited, it_can_be_suspended, deleted_it_goes, the_urgent_go_first, with_fewer_it_begins, queues_limit_them,
          a_template_names_a_scheduler, *job_volumes.cases(sys.modules[__name__])]

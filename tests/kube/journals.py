@@ -1,4 +1,4 @@
-"""journals.py - berth-kube with a journal: where it is kept in tests, and whether every plan in it can be made again."""
+"""journals.py - berth-kube with a journal: its folders in tests, and a replay of every plan in it."""
 import json
 import os
 import pathlib
@@ -8,12 +8,12 @@ PROGRAM = pathlib.Path(os.environ["BERTH_BUILD"]) / "src/kube/berth-kube"
 
 
 def words(plane, name):
-    """Options for a berth-kube of this name; one that is started again goes on in the same folder."""
+    """Returns options for a berth-kube of this name; a restarted one continues in the same folder."""
     return ["--journal", plane.work / f"journal-{name}"]
 
 
 def installs(plane, manifests):
-    """The component is taken by an API server: a volume for each replica."""
+    """An API server accepts the component, which makes a volume for each replica."""
     folder = plane.work / "with-journal"
     folder.mkdir()
     where = pathlib.Path(os.path.relpath(manifests, folder.resolve()))
@@ -31,7 +31,7 @@ def replay(folder):
 
 
 def every_plan_is_made_again(plane):
-    """Also of those that were killed, and of those that run."""
+    """Replays the journals of all berth-kubes: ended, killed and running ones."""
     plans = 0
     for folder in sorted(plane.work.glob("journal-*")):
         told = replay(folder)

@@ -1,5 +1,6 @@
-"""judge.py - the judge as an admission webhook of a real API server: who is refused reads why, and with the webhook down all is taken, or nothing
-of ours, as its configuration says; pods are made in any case; and the reporter of GPUs. Run by tests/kube/kube_judge_test.sh."""
+"""judge.py - berth-kube's admission webhook with a real API server: refusals have a reason; without the webhook
+everything, or nothing of berth.dev, is accepted, as its configuration says; pods are always accepted. Also the reporter
+of GPUs. Run by tests/kube/kube_judge_test.sh."""
 import json
 import os
 import pathlib
@@ -26,7 +27,7 @@ def start(plane, *words):
 
 
 def rendered(plane, *components):
-    """All objects of the manifests with these components, by kind and name."""
+    """Returns all objects of the manifests with these components, by kind and name."""
     folder = plane.work / "overlay"
     folder.mkdir(exist_ok=True)
     where = pathlib.Path(os.path.relpath(MANIFESTS, folder.resolve()))
@@ -39,10 +40,11 @@ def rendered(plane, *components):
 
 
 def register(plane, *components):
-    """The webhook of the manifests, asked here and not by way of a Service."""
+    """Registers the webhook of the manifests with its address here instead of a Service."""
     hook = rendered(plane, *components)["ValidatingWebhookConfiguration", "berth-kube"]
     hook["webhooks"][0]["clientConfig"] = {"url": f"https://127.0.0.1:{plane.webhook_port}/judge", "caBundle": plane.bundle}
-    hook["webhooks"][0]["timeoutSeconds"] = 30  # a machine that stands still for some seconds is not one that does not answer
+    # a machine that is busy for some seconds must not count as a missing answer
+    hook["webhooks"][0]["timeoutSeconds"] = 30
     plane.admin.ask("DELETE", f"{WEBHOOKS}/{hook['metadata']['name']}")
     plane.admin.must("POST", WEBHOOKS, hook)
     return hook["webhooks"][0]["failurePolicy"]
@@ -59,7 +61,7 @@ def job(name, cpu="1", **spec):
 
 
 def refused(client, what):
-    """Why the API server does not take it; "" if it does. Nothing is stored."""
+    """Returns why the API server refuses the object; "" if it accepts it. Nothing is stored."""
     version, plural, inside = KINDS[what["kind"]]
     path = f"/{version}/" + (f"namespaces/default/{plural}" if inside else plural) + "?dryRun=All"
     status, answer = client.ask("POST", path, what)
@@ -95,7 +97,7 @@ def says_why(plane):
             (job("a", queue="none"), "there is no queue none"), (job("a", user="ann"), "admin may not make jobs as user ann"),
             (thing("Policy", "p", formula="return age +"), "line 1"), (thing("Queue", "q", timeLimit="2h", maxTime="1h"), "is longer than maxTime"),
             (job("a", queue="small"), "")):
-        # Taken without a word is what was not judged: the API server did not say in time whether there is such a queue.
+        # An accepted object may be unchecked: the API server did not answer in time whether the queue exists.
         why = wait_for(f"'{part}' is said", lambda which=what: refused(plane.admin, which)) if part else refused(plane.admin, what)
         assert part in why and bool(part) == bool(why), (what, why)
     nobody = plane.client(NOBODY)
@@ -108,12 +110,13 @@ def says_why(plane):
 
 
 def applied_together(plane):
-    """A queue and a job in it, one right after the other: the job is not refused because nobody has seen the queue yet."""
+    """A queue and a job in it are made one right after the other: the job is not refused for a queue that berth-kube
+    has not seen yet."""
     for i in range(5):
         plane.admin.create(thing("Queue", f"new{i}"))
         plane.admin.create(job(f"in-new{i}", queue=f"new{i}"))
     plane.admin.patch(job("in-new0"), {"metadata": {"labels": {"a": "b"}}})
-    for number in range(10):  # what is let through was not judged, as above
+    for number in range(10):  # an accepted change may be unchecked, as above
         try:
             plane.admin.patch(job("in-new0"), {"spec": {"queue": f"none-{number}"}})
         except Refused as why:
@@ -123,7 +126,7 @@ def applied_together(plane):
 
 
 def several_at_once(plane):
-    """However many come in one moment: what may be admitted is not exceeded. Defaults of the namespace and the runtime class count."""
+    """Concurrent jobs never exceed the admitted amount. Defaults of the namespace and the runtime class count."""
     plane.admin.create(thing("Queue", "bounded", quota={"admitted": {"cpu": 4}}))
     wait_for("the queue is known", lambda: "0 cpu of 4 cpu are admitted" in refused(plane.admin, job("large", cpu="5", queue="bounded")))
     taken = []
@@ -151,7 +154,8 @@ def several_at_once(plane):
 
 
 def with_it_down(plane):
-    """Then all is taken; or, as the component says, nothing of ours; and pods in both cases."""
+    """Without the webhook everything is accepted or, with the strict component, nothing of berth.dev; pods in both
+    cases."""
     plane.leave(plane.scheduler)
     assert refused(plane.admin, job("large", cpu="5", queue="small")) == ""
     plane.admin.create(objects.pod("one", cpu="1"))
@@ -161,13 +165,13 @@ def with_it_down(plane):
     plane.admin.create(objects.pod("two", cpu="1"))
     plane.admin.delete(objects.pod("one"), grace=0)
     plane.admin.patch(job("odd"), {"status": {"phase": "Suspended"}}, "/status")
-    start(plane, "--webhook-unsure", "deny")  # as the component has it: nothing is taken before the cluster is known
+    start(plane, "--webhook-unsure", "deny")  # as the component says: nothing is accepted before the cluster is known
     wait_for("it is judged again", lambda: refused(plane.admin, job("small", cpu="1")) == "")
     assert "could never run" in refused(plane.admin, job("large", cpu="5", queue="small"))
 
 
 def report(plane, node, root):
-    """Runs the reporter once, with the rights of its manifests and no others."""
+    """Runs the reporter once, with only the rights of its manifests."""
     return subprocess.run([PROGRAM, "report-node", "--node", node, "--once", "--root", root, "--kubeconfig", plane.kubeconfig(NOBODY)],
                           capture_output=True, text=True, timeout=PATIENCE, check=False)
 
@@ -178,7 +182,7 @@ def gpu_labels(plane, node):
 
 
 def gpus_are_reported(plane):
-    """A made-up machine's GPUs become labels of its node, by which pods find it; and go when they are gone."""
+    """GPUs of a simulated machine become labels of its node, which pods can select; they disappear with the GPUs."""
     things = rendered(plane, "reporter")
     assert things["DaemonSet", "berth-reporter"]["spec"]["template"]["spec"]["containers"][0]["image"] == "berth-kube:0.1"
     program = plane.work / "machine/usr/bin/nvidia-smi"
@@ -208,7 +212,8 @@ def gpus_are_reported(plane):
 
 
 def with_an_older_role(plane):
-    """Kinds that were not watched from the beginning count as not there: it says so once of each, and leads and binds as ever."""
+    """Kinds that berth-kube may not watch count as absent: it reports each of them once, and leads and binds as
+    usual."""
     plane.leave(plane.scheduler)
     later = {"limitranges", "csidrivers", "csistoragecapacities", "runtimeclasses", "volumeattachments", "podgroups"}
     role = plane.admin.get("ClusterRole", "berth-kube")

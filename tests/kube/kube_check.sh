@@ -1,6 +1,7 @@
 #!/bin/bash
-# kube_check.sh - berth-kube and kube-scheduler, the same corpus of cases on a real API server: it places what the other places.
-# Before that, the judge itself: kube-scheduler passes a part of the corpus, and a scheduler that takes the first node does not.
+# kube_check.sh - compares berth-kube with kube-scheduler by the same corpus of cases on a real API server. Before that
+# it tests the comparison itself: kube-scheduler passes a part of the corpus, and a scheduler that takes the first node
+# fails it.
 # waits: processes, kubernetes
 # bed: kubernetes, in part
 # In part: one case of twelve.
@@ -13,7 +14,7 @@ compare() {
     python3 "$here/kube/compare.py" "$@"
 }
 
-# Most of a case is waiting: two halves of the corpus at a time, each with an API server of its own.
+# A case is mostly waiting, so two halves of the corpus run at a time, each with its own API server.
 compare_all() {
     local first
     if [ "$(in_part part whole)" = part ]; then

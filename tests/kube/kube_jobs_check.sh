@@ -1,5 +1,6 @@
 #!/bin/bash
-# kube_jobs_check.sh - jobs of berth.dev while berth-kube and the API server are killed: every task once (see kube_jobs_test.sh).
+# kube_jobs_check.sh - tests jobs of berth.dev while berth-kube and the API server are killed: every task runs once (see
+# kube_jobs_test.sh).
 # waits: processes, kubernetes
 # bed: kubernetes
 set -eu

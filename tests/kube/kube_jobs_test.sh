@@ -1,5 +1,5 @@
 #!/bin/bash
-# kube_jobs_test.sh - Jobs of berth.dev on a real Kubernetes control plane: made, placed, followed to their end.
+# kube_jobs_test.sh - tests Jobs of berth.dev on a real Kubernetes control plane: made, placed, followed to their end.
 # waits: processes, kubernetes
 set -eu
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# kube_judge_test.sh - the judge as an admission webhook, and the node reporter, on a real Kubernetes control plane.
+# kube_judge_test.sh - tests the admission webhook and the node reporter on a real Kubernetes control plane.
 # waits: processes, kubernetes
 set -eu
 

@@ -1,5 +1,6 @@
 #!/bin/bash
-# kube_plugin_test.sh - `kubectl berth` on a real Kubernetes control plane: what it tells, and with which rights.
+# kube_plugin_test.sh - tests `kubectl berth` on a real Kubernetes control plane: its output, and the rights that it
+# needs.
 # waits: processes, kubernetes
 set -eu
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# kube_rounds_check.sh - a hundred kills of berth-kube and of the API server while pods come and go; in part: twelve.
-# ROUNDS, KILLS_OF_API and SEED may be set.
+# kube_rounds_check.sh - kills berth-kube and the API server a hundred times while pods come and go; in part: twelve
+# times. ROUNDS, KILLS_OF_API and SEED may be set.
 # bed: kubernetes, in part
 set -eu
 

@@ -1,4 +1,5 @@
-"""kube_scheduler_test.py - berth-kube places pods on a real API server: placed, refused, preempted, gated, with volumes, after kills."""
+"""kube_scheduler_test.py - berth-kube places pods on a real API server: placed, refused, preempted, gated, with
+volumes, after kills."""
 import os
 import pathlib
 import signal
@@ -16,7 +17,7 @@ MANIFESTS = pathlib.Path(__file__).resolve().parent.parent.parent / "packaging/k
 NAME = "berth"
 SHORT_LEASE = ["--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms"]
 DELAYS_S = (0.6, 1.2, 4)
-SLOW_ROUNDS = 3  # renewals and pods that follow each other, per delay
+SLOW_ROUNDS = 3  # renewals of the lease and successive pods, per delay
 
 
 def start(plane, name="berth-kube", token=BERTH, *words, port=None):
@@ -56,7 +57,7 @@ def clear(plane):
 
 
 def placed_as_installed(plane):
-    """The manifests make the account, and its rights are enough."""
+    """The manifests make the service account, and its rights suffice."""
     for name in ("namespace", "rbac"):
         plane.kubectl("apply", "-f", MANIFESTS / f"{name}.yaml")
     plane.kubectl("apply", "--dry-run=server", "-k", MANIFESTS)
@@ -88,7 +89,7 @@ def what_others_hold_counts(plane):
 
 
 def other_reasons_are_told_later(plane):
-    """Not for each change, but the last one is, even if nothing happens after it."""
+    """Not every new reason is written, but the last one is, even if nothing happens after it."""
     plane.admin.create(objects.node("a", cpu="1"))
     plane.admin.create(pod("waits", cpu="8"))
     wait_for("it says why not", lambda: condition(plane, "waits"))
@@ -159,8 +160,8 @@ def volumes_wait_for_their_pod(plane):
 
 
 def slow_answers_begin(plane):
-    """An instance behind a proxy of each delay, with a name and a lease of its own. It takes them seconds to know the cluster, so that
-    other cases run meanwhile."""
+    """Starts an instance behind a proxy for each delay, with a name and a lease of its own. They need seconds to know
+    the cluster, so other cases run meanwhile."""
     plane.slow = []
     for delay in DELAYS_S:
         proxy, name = DelayProxy(plane.port, delay), f"slow-{delay}"
@@ -169,7 +170,7 @@ def slow_answers_begin(plane):
 
 
 def slow_answers_bind(plane):
-    """Answers that take 0.6, 1.2 and 4 s: each instance leads without a gap, and binds the pods that come one after another."""
+    """With answers that take 0.6, 1.2 and 4 s, each instance leads without a gap, and binds successive pods."""
     plane.admin.create(objects.node("n", cpu="64"))
     for turn in range(SLOW_ROUNDS):
         names = [f"{name}-{turn}" for name, *_ in plane.slow]
@@ -197,7 +198,7 @@ def another_takes_over(plane):
     assert bound(plane, "after-a-kill") == "n"
     assert said(second, "lease.began")
     third = start(plane, "third")
-    plane.leave(second)  # a clean stop hands over
+    plane.leave(second)  # an orderly stop releases the lease
     plane.admin.create(pod("after-a-stop", cpu="1"))
     assert bound(plane, "after-a-stop") == "n"
     assert said(third, "lease.began")
@@ -222,7 +223,7 @@ def asker(program):
 
 
 def without_a_disk_it_goes_on(plane):
-    """What it decides is not recorded then, and whoever asks is told."""
+    """Decisions are not recorded then, and /readyz tells it."""
     program = start(plane, "no-disk", BERTH, "--no-lease", "--scheduler-name", "lonely", "--journal", "/dev/null/journal")
     ask = asker(program)
     plane.admin.create_all([objects.node("n"), objects.pod("p", cpu="1", scheduler="lonely")])
@@ -234,7 +235,8 @@ def without_a_disk_it_goes_on(plane):
 
 
 def each_name_has_its_profile(plane):
-    """Two names, one process: pods of both are placed by one plan, each by its own profile; those of a third name are nobody's."""
+    """With two names in one process, one plan places the pods of both, each by its own profile; pods with a third name
+    are ignored."""
     program = start(plane, "two-names", BERTH, "--no-lease", "--scheduler-name", "spreads,packs=pack")
     plane.admin.create_all([objects.node("busy", cpu="16"), objects.node("idle", cpu="16")])
     plane.admin.create(objects.pod("old", cpu="8", on="busy", scheduler="somebody"))
@@ -265,9 +267,10 @@ def it_can_be_asked(plane):
     wait_for("it is ready", lambda: ask("/readyz").endswith("200"))
     told = ask("/metrics")
     assert "berth_kube_objects{what=\"pods\"}" in told, told
-    assert "berth_kube_journal_on 0" in told or said(program, "lease.began"), told  # another leads, unless that one stood still
+    # another instance leads, unless it was paused
+    assert "berth_kube_journal_on 0" in told or said(program, "lease.began"), told
     plane.leave(program)
-    # Without rights it never is, and says what is missing.
+    # Without rights it never becomes ready, and reports what is forbidden.
     program = start(plane, "nobody", NOBODY)
     ask = asker(program)
     wait_for("it says what it may not do", lambda: said(program, "forbidden"))

@@ -1,5 +1,5 @@
 #!/bin/bash
-# kube_scheduler_test.sh - berth-kube on a real Kubernetes control plane, with the rights its manifests give it.
+# kube_scheduler_test.sh - tests berth-kube on a real Kubernetes control plane, with the rights of its manifests.
 # waits: processes, kubernetes
 set -eu
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# kube_tenants_check.sh - past use and what was spent outlive whoever led, on a real API server.
+# kube_tenants_check.sh - tests that past usage and spent totals survive a change of the leader, on a real API server.
 # waits: processes, kubernetes
 # bed: kubernetes
 set -eu

@@ -1,5 +1,5 @@
 #!/bin/bash
-# kube_tenants_test.sh - queues, groups, users, domains and policies as custom resources of a real Kubernetes control plane.
+# kube_tenants_test.sh - tests queues, groups, users, domains and policies as custom resources of a real control plane.
 # waits: processes, kubernetes
 set -eu
 

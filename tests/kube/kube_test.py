@@ -1,4 +1,5 @@
-"""kube_test.py - a real Kubernetes control plane: it starts, the peer binds a pod, it survives a kill; what the other tests rest on."""
+"""kube_test.py - a real Kubernetes control plane starts, the peer binds a pod, and it survives a kill: the base of the
+other tests."""
 from client import wait_for
 from control_plane import BERTH, NOBODY, run_cases
 import objects

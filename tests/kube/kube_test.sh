@@ -1,5 +1,5 @@
 #!/bin/bash
-# kube_test.sh - a real Kubernetes control plane on loopback, and kube-scheduler, from which berth-kube's tests start.
+# kube_test.sh - tests a real Kubernetes control plane on loopback with kube-scheduler, the base of berth-kube's tests.
 # waits: processes, kubernetes
 # sanitize: no, it runs nothing of Berth
 set -eu

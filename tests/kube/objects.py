@@ -1,4 +1,4 @@
-"""Kubernetes objects for tests, with as few words as possible; what is given by name goes into the spec."""
+"""Kubernetes objects for tests in short form; further keyword arguments go into the spec."""
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
@@ -13,7 +13,7 @@ def meta(name, namespace=None, labels=None, annotations=None):
 
 def node(name, cpu="4", memory="16Gi", pods="110", labels=None, taints=None, images=None, annotations=None, unschedulable=False,
          extra=None):
-    """A ready node; `extra` are further resources."""
+    """Returns a ready node; `extra` are further resources."""
     resources = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "100Gi", **(extra or {})}
     spec = {}
     if taints:
@@ -41,7 +41,7 @@ def container(name="c", cpu=None, memory=None, limits=None, ports=None, image="r
 
 def pod(name, cpu=None, memory=None, namespace="default", scheduler="default-scheduler", labels=None, containers=None, on=None,
         annotations=None, **spec):
-    """A pending pod, or one that is already on a node."""
+    """Returns a pending pod, or one that is already on a node."""
     found = {"schedulerName": scheduler, "terminationGracePeriodSeconds": 0,
              "containers": containers or [container(cpu=cpu, memory=memory)], **spec}
     if on:
@@ -63,7 +63,7 @@ def case(name, before, pending, contended=False):
 
 
 def three(**options):
-    """Three nodes in two zones: @a and @b in z1, @c in z2."""
+    """Returns three nodes in two zones: @a and @b in z1, @c in z2."""
     return [node("@a", labels={ZONE: "z1", "disk": "ssd", "gen": "1"}, **options),
             node("@b", labels={ZONE: "z1", "disk": "hdd", "gen": "5"}, **options),
             node("@c", labels={ZONE: "z2", "gen": "10"}, **options)]

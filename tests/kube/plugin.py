@@ -1,5 +1,5 @@
-"""plugin.py - `kubectl berth` through kubectl itself: pods that have a place and pods that wait, advice that holds, names that are not
-there, rights that are missing, lists. Run by tests/kube/kube_plugin_test.sh."""
+"""plugin.py - `kubectl berth` through kubectl itself: placed and waiting pods, advice that helps, unknown names,
+missing rights, lists. Run by tests/kube/kube_plugin_test.sh."""
 import json
 import os
 import pathlib
@@ -16,7 +16,7 @@ KINDS["Job"] = ("apis/berth.dev/v1", "jobs", True)
 
 
 def kubectl_berth(plane, *words, token=ADMIN):
-    """Found by kubectl in the PATH."""
+    """Runs the plugin, which kubectl finds in the PATH."""
     env = {**os.environ, "PATH": f"{PROGRAMS}:{os.environ['PATH']}", "KUBECONFIG": str(plane.kubeconfig(token))}
     return subprocess.run([plane.bin / "kubectl", "berth", *words], env=env, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
@@ -48,7 +48,7 @@ def bound(plane, *names):
 
 
 def waits(plane, name, begins=""):
-    """It was told so by the scheduler, in words that begin so."""
+    """Waits until the scheduler has set a reason that begins so."""
     def look():
         return [one for one in plane.admin.get("Pod", name).get("status", {}).get("conditions", [])
                 if one["type"] == "PodScheduled" and one["status"] == "False" and one["message"].startswith(begins)]
@@ -79,7 +79,7 @@ def a_pod_in_its_place(plane):
 
 
 def a_pod_that_waits(plane):
-    """What is told to help does help."""
+    """The given advice helps."""
     plane.admin.create_all([objects.node("a", cpu="4"), objects.node("b", cpu="4", taints=[{"key": "kept", "effect": "NoSchedule"}])])
     plane.admin.create(pod("holder", cpu="3"))
     bound(plane, "holder")
@@ -123,7 +123,7 @@ def names_that_are_not_there(plane):
 
 
 def rights(plane):
-    """With too few it tells what the pod says; with the role berth-viewer all."""
+    """With too few rights the plugin shows what the pod says; with the role berth-viewer everything."""
     plane.admin.create(objects.node("n", cpu="1"))
     plane.admin.create(pod("big", cpu="2"))
     message = waits(plane, "big", "0/1 nodes")
@@ -168,7 +168,7 @@ def lists(plane):
 
 
 def a_job(plane):
-    """Its roles are planned as berth-kube plans them; who may not try its pods is told what it says itself."""
+    """Its roles are planned like by berth-kube; a user who may not create its pods sees the job's own status."""
     has(refused(plane, "why", "job/train").stderr, "there is no job 'train'")
     plane.install_kinds(MANIFESTS)
     plane.admin.create(objects.node("n", cpu="4"))
@@ -193,12 +193,12 @@ def a_job(plane):
     has(told(plane, "why", "small"), "Its pods", "small-task-0  n", "small-task-1  n")
     has(told(plane, "why", "small-task-1"), "pod default/small-task-1 is on n", "n would be the only node that could take it")
     has(told(plane, "queue"), "Nothing waits.")
-    nodes = json.loads(told(plane, "nodes", "-o", "json"))["items"]  # no trial is made for it; what pods of jobs hold counts
+    nodes = json.loads(told(plane, "nodes", "-o", "json"))["items"]  # no trial pods are made; pods of jobs count
     assert nodes[0]["cpu"] == {"allocatable": "4", "requested": "2", "free": "2"}, nodes
 
 
 def a_program_for_credentials(plane):
-    """It is run as kubectl runs it; of one that is missing it is told how to get it."""
+    """The credential plugin runs like by kubectl; if it is missing, its install hint is shown."""
     config, path = json.loads(plane.kubeconfig().read_text()), plane.work / "exec.kubeconfig"
     program = plane.work / "credentials"
     program.write_text("#!/bin/sh\nprintf '{\"kind\": \"ExecCredential\", \"apiVersion\": \"%s\", \"status\": {\"token\": \"%s\"}}' \"$1\" \"$TOKEN\"\n")

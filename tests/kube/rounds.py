@@ -1,9 +1,10 @@
-"""Kills berth-kube and the API server while pods come and go: every pod is bound, once, and no node ever holds more than it has.
+"""Kills berth-kube and the API server while pods come and go: every pod is bound once, and no node ever holds more than
+it has.
 
     rounds.py [--rounds 100] [--api 20] [--seed 1]
 
-Of so many rounds some kill the API server (it takes seconds to come back), the others berth-kube. Then two instances: one leads, it is
-killed, the other goes on.
+Some of the rounds kill the API server (which takes seconds to return), the others berth-kube. At the end there are two
+instances: the leader is killed, and the other continues.
 """
 import argparse
 import os
@@ -19,16 +20,16 @@ import objects
 BUILD = pathlib.Path(os.environ.get("BERTH_BUILD", "build/gcc"))
 BERTH = BUILD / "src/kube/berth-kube"
 NAME = "rounds"
-NODES, NODE_CPU = 10, 8  # cores of each
+NODES, NODE_CPU = 10, 8  # cores of each node
 SIZES = (1, 2, 3)
-# Each instance that is killed is followed by one of another identity, which waits for the lease to run out.
+# A killed instance is followed by one with another identity, which waits until the lease expires.
 SHORT_LEASE = ["--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms"]
-# However they lie, a node has 3 cores left while fewer than 6 are used on average.
+# However pods are distributed, some node has 3 free cores while fewer than 6 are used on average.
 CORES_MOST = NODES * (NODE_CPU - max(SIZES) + 1)
 
 
 class Judge:
-    """Looks at every change of every pod as it is told."""
+    """Checks every change of every pod."""
 
     def __init__(self):
         self.where, self.used, self.faults, self.bound = {}, {}, [], 0
@@ -54,7 +55,7 @@ class Judge:
 
 
 class Rounds:
-    """A cluster, pods that come and go, and what is killed."""
+    """A cluster, its pods, and what is killed."""
 
     def __init__(self, plane, seed):
         self.plane, self.rng, self.made = plane, random.Random(seed), 0
@@ -70,7 +71,7 @@ class Rounds:
         return [pod for pod in self.follower.list("Pod") if not pod["spec"].get("nodeName")]
 
     def come_and_go(self):
-        """Some pods more, and as many less as to leave room for all; none more where too many still wait."""
+        """Adds some pods, and deletes others to leave room for all; adds none if too many still wait."""
         pods = [objects.pod(f"p{self.made + number}", cpu=str(self.rng.choice(SIZES)), scheduler=NAME)
                 for number in range(self.rng.randint(3, 8))]
         there = self.follower.list("Pod")
@@ -120,7 +121,7 @@ class Rounds:
         return int(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"])
 
     def truth(self):
-        """Cores used per node, as the API server says now."""
+        """Returns the used cores per node, as the API server has them now."""
         used = {f"n{number}": 0 for number in range(NODES)}
         for pod in self.plane.admin.list("Pod"):
             if pod["spec"].get("nodeName"):
@@ -128,9 +129,9 @@ class Rounds:
         return used
 
     def two(self):
-        """Seconds from the death of the one that leads until the other has bound a pod."""
+        """Returns the seconds from the leader's death until the other instance has bound a pod."""
         other = self.start("other")
-        time.sleep(1)  # it waits by now; if not, the test only takes longer
+        time.sleep(1)  # the other instance waits for the lease by now; if not, the test only takes longer
         self.come_and_go()
         self.settle()
         self.berth.kill()

@@ -1,12 +1,13 @@
-"""What a cluster has beside its scheduler, in one small process, as far as scheduling sees it.
+"""Fakes of a cluster's other controllers in one small process, as far as scheduling depends on them.
 
     standins.py PORT CA TOKEN [kubelet | reaper] [volumes] [claims]
 
-kubelet: a bound pod is Running, unless it has a claim of its own, which it might wait for; one that is being deleted is gone at once, unless it may
-take an hour. reaper: only the latter.
-volumes: a claim and a volume that a scheduler has matched (the volume's claimRef) are bound; a claim of a class with a provisioner gets
-a volume on the node that was selected for it, unless the provisioner's name says that somebody does it by hand.
-claims: a pod that has claims of its own (ephemeral volumes) gets them.
+  kubelet  sets a bound pod to Running, unless it has a claim of its own for which it might wait; removes a pod that is
+           being deleted at once, unless its grace period is an hour
+  reaper   only removes pods
+  volumes  binds a claim and a volume that a scheduler has matched (the volume's claimRef); makes a volume on the
+           selected node for a claim of a class with a provisioner, unless the provisioner's name begins with by-hand
+  claims   makes the claims of pods with ephemeral volumes
 """
 import signal
 import sys
@@ -28,7 +29,7 @@ def own_claims(pod):
 
 
 class Kubelet:
-    """Marks bound pods Running, finishes deletions."""
+    """Sets bound pods to Running, finishes deletions."""
 
     kinds, runs = ("Pod",), True
 
@@ -49,14 +50,14 @@ class Kubelet:
             self.client.pool.submit(self.run, thing)
 
     def run(self, pod):
-        """Only from the version that was seen: a test may have said meanwhile that it has ended."""
+        """Changes only the seen version: a test may have set the pod to ended meanwhile."""
         path, status = path_of(pod), 200
         while status < 400 and pod["status"].get("phase") == "Pending":
             patch = {"metadata": {"resourceVersion": pod["metadata"]["resourceVersion"]}, "status": {
                 "phase": "Running", "startTime": now(), "conditions": [
                     {"type": kind, "status": "True", "lastTransitionTime": now()} for kind in ("PodScheduled", "Ready")]}}
             if self.client.ask("PATCH", path + "/status", patch, "application/merge-patch+json")[0] != 409:
-                return  # done, or it went meanwhile
+                return  # done, or the pod is gone
             status, pod = self.client.ask("GET", path)
 
 
@@ -67,7 +68,7 @@ class Reaper(Kubelet):
 
 
 class Volumes:
-    """Does what the volume controllers do once a scheduler has chosen."""
+    """Acts as the volume controllers once a scheduler has chosen."""
 
     kinds = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass", "Node")
 
@@ -93,7 +94,7 @@ class Volumes:
     def bind(self, volume, owner):
         name = volume["metadata"]["name"]
         claim = {"kind": "PersistentVolumeClaim", "metadata": {"namespace": owner["namespace"], "name": owner["name"]}}
-        meant = {"uid": owner["uid"]} if "uid" in owner else {}  # lest a claim that has the name by now is taken for it
+        meant = {"uid": owner["uid"]} if "uid" in owner else {}  # so that a newer claim with the same name is not bound
         try:
             self.client.patch(claim, {"metadata": {**meant, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
                                       "spec": {"volumeName": name}})
@@ -123,7 +124,7 @@ class Volumes:
 
 
 class Claims:
-    """Does what the controller of ephemeral volumes does."""
+    """Acts as the controller of ephemeral volumes."""
 
     kinds = ("Pod",)
 
@@ -153,7 +154,7 @@ class Claims:
                 return
             except Refused as error:
                 print(error, file=sys.stderr, flush=True)
-                if error.status != 409:  # that of a pod which had the name before is still there
+                if error.status != 409:  # 409: the claim of an earlier pod with the same name still exists
                     return
             time.sleep(0.1)
 

@@ -1,5 +1,5 @@
-"""tenants.py - queues, groups, users, domains and policies on a real API server: what is refused and says so, limits over queues,
-borrowing and giving back, who comes first, and what their status says. Run by tests/kube/kube_tenants_test.sh."""
+"""tenants.py - queues, groups, users, domains and policies on a real API server: refusals with reasons, limits over
+several queues, borrowing and reclaiming, order, and their status. Run by tests/kube/kube_tenants_test.sh."""
 import datetime
 import os
 import pathlib
@@ -15,7 +15,7 @@ import objects
 PROGRAM = pathlib.Path(os.environ["BERTH_BUILD"]) / "src/kube/berth-kube"
 MANIFESTS = pathlib.Path(__file__).resolve().parent.parent.parent / "packaging/kubernetes"
 NAME = "berth"
-# Those that are killed and followed by another one have a short lease, so that it takes over in seconds.
+# Instances that are killed and replaced have a short lease, so that the next one leads in seconds.
 FOLLOWED = ["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms"] \
     if sys.argv[1:] == ["kills"] else []
 OURS = {"Queue": "queues", "Group": "groups", "User": "users", "Domain": "domains", "Policy": "policies"}
@@ -46,7 +46,7 @@ def bound(plane, *names):
 
 
 def accepted(plane, kind, name):
-    """Its condition, once it speaks of the present spec."""
+    """Returns the Accepted condition, once it is about the present spec."""
     def look():
         thing = plane.admin.get(kind, name)
         for one in thing.get("status", {}).get("conditions", []):
@@ -85,7 +85,7 @@ def clear(plane):
 
 
 def found_when_installed(plane):
-    """berth-kube runs before its kinds are there, and finds them when they come; its rights are enough."""
+    """berth-kube starts before its kinds are installed, finds them then, and its rights suffice."""
     for name in ("namespace", "rbac"):
         plane.kubectl("apply", "-f", MANIFESTS / f"{name}.yaml")
     plane.scheduler = start(plane)
@@ -106,7 +106,7 @@ def found_when_installed(plane):
 
 
 def schemas_refuse(plane):
-    """What a schema can say is said by the API server itself."""
+    """Faults that a schema can express are refused by the API server itself."""
     for thing, part in (
             (tenant("Queue", "a.b"), "DNS label"), (tenant("Queue", "a", parent="a"), "its own parent"),
             (tenant("Group", "g", level=101), "less than or equal to 100"), (tenant("Queue", "a", weight=0), "greater than or equal to 1"),
@@ -121,7 +121,7 @@ def schemas_refuse(plane):
 
 
 def bad_formula_is_told(plane):
-    """And the old one stays in force, for whoever follows, too."""
+    """A bad formula is refused and the old one stays in force, also after a restart."""
     plane.admin.create(objects.node("n", cpu="2"))
     policy = tenant("Policy", "default", formula="return -size")
     plane.admin.create(policy)
@@ -140,7 +140,7 @@ def bad_formula_is_told(plane):
     plane.admin.create(pod("late", "default", cpu="1"))
     refusal(plane, "late", "Insufficient cpu")
     plane.admin.delete(pod("holds"), grace=0)
-    bound(plane, "late")  # the smaller comes first
+    bound(plane, "late")  # the smaller pod comes first
     assert node_of(plane, "early") is None
     plane.admin.patch(policy, {"spec": {"formula": "return size"}})
     until(plane, "Policy", "default", "True")
@@ -178,12 +178,12 @@ def group_limit_over_queues(plane):
 
 
 def borrowed_and_given_back(plane):
-    """Beyond its guarantee a queue borrows; who has a right to the place gets it back."""
+    """A queue borrows beyond its guarantee; a queue with a guarantee reclaims its share."""
     plane.admin.create_all([objects.node("n", cpu="4"), tenant("Queue", "x", quota={"guarantees": {"cpu": 2}}),
                             tenant("Queue", "y", quota={"guarantees": {"cpu": 2}})])
     for name in ("x", "y"):
         until(plane, "Queue", name, "True")
-    for i in range(4):  # one after the other: those who began last give way
+    for i in range(4):  # one after the other: the latest ones are preempted
         plane.admin.create(pod(f"x{i}", "x", cpu="1"))
         bound(plane, f"x{i}")
     plane.admin.create(pod("y0", "y", cpu="2"))
@@ -207,7 +207,7 @@ def queue_priority(plane):
     refusal(plane, "first", "Insufficient cpu")
     plane.admin.create(pod("second", "high", cpu="1"))
     refusal(plane, "second", "Insufficient cpu")
-    assert node_of(plane, "holds")  # queues come one after the other, but stop nobody
+    assert node_of(plane, "holds")  # queues have an order, but do not preempt
     plane.admin.delete(pod("holds"), grace=0)
     bound(plane, "second")
     assert node_of(plane, "first") is None
@@ -233,7 +233,7 @@ def usage(plane, kind, name):
 
 
 def use_told(plane, name):
-    """Runs a pod of the user for two seconds, and waits until what it used is told."""
+    """Runs a pod of the user for two seconds, and waits until its usage is in the status."""
     plane.admin.create(pod(f"{name}-old", "q", user=name, cpu="1"))
     bound(plane, f"{name}-old")
     wait_for("its use is told", lambda: usage(plane, "User", name))
@@ -243,7 +243,7 @@ def use_told(plane, name):
 
 
 def past_use_outlives_its_leader(plane):
-    """Who used much comes later, also by one that has only watched until the leader was killed."""
+    """A user with more past usage comes later, also for a new leader that only watched until the old one was killed."""
     plane.admin.create_all([objects.node("n", cpu="2"), tenant("Queue", "q", policy="fair-share"), tenant("User", "ann"), tenant("User", "bob")])
     until(plane, "Queue", "q", "True")
     follower = start(plane, "berth-kube-2")
@@ -252,7 +252,7 @@ def past_use_outlives_its_leader(plane):
     bound(plane, "full", "rest")
     plane.leave(plane.scheduler, signal.SIGKILL)
     plane.scheduler = follower
-    for name in ("ann", "bob"):  # by their creation ann would be first
+    for name in ("ann", "bob"):  # by creation, ann would be first
         plane.admin.create(pod(f"{name}-new", "q", user=name, cpu="1"))
         refusal(plane, f"{name}-new", "Insufficient cpu")
     plane.admin.delete(pod("rest"), grace=0)
@@ -261,7 +261,7 @@ def past_use_outlives_its_leader(plane):
 
 
 def spent_totals_outlive_a_kill(plane):
-    """What was spent stays spent, and what a status says counts: one in which all is spent refuses."""
+    """Spent totals survive a kill, and a status counts: with everything spent, pods are refused."""
     user = tenant("User", "dan", quota={"totals": [{"resource": "cpu", "hours": 2, "period": "30d"}]})
     plane.admin.create_all([objects.node("n", cpu="3"), tenant("Queue", "q"), user])
     until(plane, "User", "dan", "True")
@@ -274,7 +274,7 @@ def spent_totals_outlive_a_kill(plane):
     bound(plane, "one")
     now = wait_for("what runs is told, too", lambda: usage(plane, "User", "dan")["at"] > said["at"] and usage(plane, "User", "dan"))
     since = datetime.datetime.fromisoformat(now["at"][:19]) - datetime.datetime.fromisoformat(said["at"][:19])
-    more = now["totals"][0]["spent"] - said["totals"][0]["spent"]  # by one core, since
+    more = now["totals"][0]["spent"] - said["totals"][0]["spent"]  # spent by one core since then
     assert 0 <= more <= 1000 * (since.total_seconds() + 1), (said, now)
     plane.leave(plane.scheduler, signal.SIGKILL)
     now["totals"][0]["spent"] = 2 * 3600 * 1000  # as if it had run for two hours
@@ -287,7 +287,8 @@ def spent_totals_outlive_a_kill(plane):
     wait_for("kubectl shows it", lambda: "2.0/2 cpu" in plane.kubectl("get", "users.berth.dev", "dan"))
 
 
-KILLS = [found_when_installed, past_use_outlives_its_leader, spent_totals_outlive_a_kill]  # these wait for leases, and for what is told once a minute
+# these cases wait for leases, and for a status that is written once a minute
+KILLS = [found_when_installed, past_use_outlives_its_leader, spent_totals_outlive_a_kill]
 CASES = [found_when_installed, schemas_refuse, bad_formula_is_told, order_of_creation_does_not_matter, group_limit_over_queues,
          borrowed_and_given_back, queue_priority, domains_bound_queues]
 

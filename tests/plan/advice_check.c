@@ -1,6 +1,9 @@
-/* advice_check.c - every advice of berth_plan_advise comes true: the change is made to the cluster through berth.h,
- * and the next plan gives places to as many pods of the workload as was told, the first on the node that was told.
- * On many random clusters, as far as its time goes (bound.h). */
+/* advice_check.c - checks that every advice of berth_plan_advise holds, on many random clusters within a time bound
+ * (bound.h).
+ *
+ * The advised change is made to the cluster through berth.h. The next plan must place as many pods of the workload as
+ * the advice said, the first of them on the node that it named.
+ */
 /* bed: advice, in part */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -23,7 +26,7 @@ static struct {
 
 /* ---- making the change ------------------------------------------------------------------------------------------ */
 
-/* A copy of the description with lists of its own where they change. */
+/* A copy of the workload with its own lists where the change edits them. */
 struct changed {
     struct berth_workload workload;
     struct berth_amount requests[BERTH_RESOURCES_MAX];
@@ -110,7 +113,7 @@ static void put_or_fail(int rc, const struct berth_err *err)
         fail_msg("the change is refused: %s", err->text);
 }
 
-/* Makes the change, or takes it back. */
+/* Makes the advised change, or with `back` reverts it. */
 static void apply(const struct world *w, struct berth_cluster *cluster, const struct berth_advice *a, size_t workload,
                   bool back)
 {
@@ -130,7 +133,7 @@ static void apply(const struct world *w, struct berth_cluster *cluster, const st
     free(c);
 }
 
-/* ---- looking ---------------------------------------------------------------------------------------------------- */
+/* ---- checking an advice ----------------------------------------------------------------------------------------- */
 
 static uint32_t placed(const struct berth_plan *plan, const char *workload, uint32_t *ret_after, const char **ret_node)
 {

@@ -1,3 +1,4 @@
+/* bound.c - a minimum of seeds, then a bound on CPU time. */
 #include "bound.h"
 
 #include <assert.h>

@@ -1,7 +1,8 @@
-/* bound.h - how many seeds of a random check run.
+/* bound.h - how many seeds a random check runs.
  *
- * A random check runs seeds in a fixed order, so that two runs begin with the same ones: at least a minimum, then more until it has
- * used its time of a processor, at most all. With BERTH_BED=whole (`make beds`) all of them run, however long that takes.
+ * A random check runs seeds in a fixed order, so that two runs begin with the same seeds. It runs at least `least`
+ * seeds, then more until it has used its CPU time, and at most `most` seeds. With BERTH_BED=whole (`make beds`) all
+ * `most` seeds run, without a time limit.
  */
 #pragma once
 
@@ -11,11 +12,11 @@
 
 struct bound {
     size_t least, most; /* seeds */
-    int64_t seconds;    /* of a processor */
-    int64_t end_ns;     /* of this process's processor time; bound_begin sets it */
+    int64_t seconds;    /* CPU time */
+    int64_t end_ns;     /* in CPU time of this process; bound_begin sets it */
 };
 
-/* Starts the time of a bound. */
+/* Starts the CPU time of the bound. */
 void bound_begin(struct bound *bound);
-/* Does another seed run after so many? */
+/* Returns true if another seed shall run after `done` seeds. */
 bool bound_goes_on(const struct bound *bound, size_t done);

@@ -1,4 +1,4 @@
-/* bound_test.c - how many seeds a random check runs. */
+/* bound_test.c - tests how many seeds a random check runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static void minimum_then_time_then_all(void **state)
     }
 }
 
-/* A loop without end if the processor's time did not count. */
+/* The loop would not end if the bound ignored CPU time. */
 static void time_ends_it(void **state)
 {
     (void)state;

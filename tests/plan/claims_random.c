@@ -1,7 +1,8 @@
-/* claims_random.c - worlds in which pods give way to others: who is stopped for whom, and how many of them may be; ports at
- * addresses, and spreads that want many domains.
+/* claims_random.c - random worlds with preemption: priorities, policies and budgets; also ports at addresses, and
+ * spreads over many domains.
  *
- * With dice of its own, and for seeds from CLAIMS_FROM on: lower ones stay the worlds they were.
+ * Uses its own random generator and applies to seeds from CLAIMS_FROM on, so that the worlds of lower seeds stay
+ * unchanged.
  */
 #include "rules.h"
 #include "world.h"
@@ -29,7 +30,7 @@ static const char *app_random(struct rng *r)
     return RNG_PICK(r, char *, "a", "b", "c", "d");
 }
 
-/* Few numbers and few addresses, so that they meet. */
+/* Uses few numbers and few addresses, so that ports often conflict. */
 static struct berth_port *port_random(struct world *world, struct rng *r)
 {
     struct berth_port *p = ARENA_ARRAY(&world->arena, struct berth_port, 1);
@@ -80,7 +81,7 @@ void claim_random(struct world *world, struct rng *r, struct berth_workload *w)
         keep_apart(world, r, w);
 }
 
-/* ---- a world ---------------------------------------------------------------------------------------------------- */
+/* ---- the world -------------------------------------------------------------------------------------------------- */
 
 void claims_before(struct world *world)
 {
@@ -124,7 +125,7 @@ static struct berth_shape plain_shape(struct world *world, int64_t cpu)
     return (struct berth_shape){.requests = a, .requests_len = 2, .tolerations = &any, .tolerations_len = 1};
 }
 
-/* Somebody of little importance has been running on the node for hours, if it has room for it. */
+/* Adds a low-priority pod that has been running on the node for two hours, if the node has room for it. */
 static void filler_random(struct world *world, struct rng *r, size_t node, size_t number)
 {
     static const size_t numbers = 600;
@@ -155,7 +156,8 @@ static void filler_random(struct world *world, struct rng *r, size_t node, size_
                                                       .since_ns = world->now_ns - 120 * MINUTE_NS});
 }
 
-/* Work that comes when others are there already: of a shape that somebody has, or of any that asks for a part of a node. */
+/* Adds a high-priority workload that arrives after the others are placed. It has the shape of another workload, or
+ * requests a part of a node. */
 static void urgent_random(struct world *world, struct rng *r, size_t number)
 {
     static const size_t numbers = 500;

@@ -1,4 +1,4 @@
-/* days.c - a day from its first submission to its last end. */
+/* days.c - runs a random day from its first submission to its last end. */
 #include "days.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 enum { PLANS_MAX = 20000, FAILURES_MAX = 5, FIXPOINT_EVERY = 7, AUDIT_EVERY = 101 };
 
-/* Plans are not made again for time alone more often than this: keys that change with age ask for it every 10 s. */
+/* Least time between plans that only a recheck asks for: rank keys that change with age ask for one every 10 s. */
 #define PATIENCE_NS (120 * DAY_SECOND_NS)
 
 bool day_fail(struct day *d, const char *fmt, ...)
@@ -24,7 +24,7 @@ bool day_fail(struct day *d, const char *fmt, ...)
     return false;
 }
 
-/* ---- what happens by itself ------------------------------------------------------------------------------------ */
+/* ---- events of the day ------------------------------------------------------------------------------------------ */
 
 static void job_settle(struct day *d, struct day_job *j)
 {
@@ -36,7 +36,7 @@ static void job_settle(struct day *d, struct day_job *j)
     }
     if (j->over || (ended < j->tasks && !expired))
         return;
-    j->over = true; /* done, or one of its tasks took too long: the rest is stopped */
+    j->over = true; /* all tasks ended, or one exceeded its time limit and the others are stopped */
     day_submit(d, j);
 }
 
@@ -53,7 +53,7 @@ static void task_due(struct day *d, struct day_job *j, uint32_t t)
     }
 }
 
-/* The first moment at which something will happen by itself. */
+/* Returns the time of the next submission, end or confirmed stop. */
 static int64_t next_event(const struct day *d)
 {
     int64_t first = BERTH_NEVER_NS;
@@ -61,7 +61,7 @@ static int64_t next_event(const struct day *d)
         const struct day_job *j = &d->jobs[i];
         if (!j->there && !j->over) {
             first = j->arrives_ns < first ? j->arrives_ns : first;
-            break; /* the rest comes later */
+            break; /* jobs are in order of arrival */
         }
     }
     for (uint32_t i = 0; i < d->jobs_len; i++)
@@ -91,7 +91,7 @@ static void happen(struct day *d)
     }
 }
 
-/* ---- what a plan does ------------------------------------------------------------------------------------------ */
+/* ---- applying a plan -------------------------------------------------------------------------------------------- */
 
 static void task_run(struct day *d, struct day_job *j, uint32_t t)
 {
@@ -138,7 +138,7 @@ static void act(struct day *d, const struct berth_action *a)
                      a->node, berth_cause_name(a->cause));
 }
 
-/* Applied to the cluster, then noted here; what was placed runs at once. */
+/* Applies the plan to the cluster and to the records of the day. Placed tasks run at once. */
 static bool plan_apply(struct day *d, const struct berth_plan *plan)
 {
     struct berth_err err;
@@ -172,7 +172,7 @@ static bool is_done_at_once(struct day *d)
     return ok;
 }
 
-/* Those that were placed by the last plan are running: the cluster is told so. */
+/* Tells the cluster that the tasks placed by the last plan are running. */
 static void tell_running(struct day *d)
 {
     for (uint32_t i = 0; i < d->jobs_len; i++)
@@ -192,7 +192,7 @@ static bool judge_step(struct day *d)
     return ok;
 }
 
-/* Plans once. */
+/* Makes, checks and applies one plan. */
 static bool step(struct day *d)
 {
     struct berth_err err;

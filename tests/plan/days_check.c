@@ -1,4 +1,4 @@
-/* days_check.c - the same as days_test.c, many more days, as far as its time goes (bound.h); prints what they held. */
+/* days_check.c - the checks of days_test.c on many more days, within a time bound (bound.h). Prints the totals. */
 /* bed: seeds, in part */
 #include <inttypes.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* days_judge.c - what must hold of every plan of a day, by books of its own. */
+/* days_judge.c - checks every plan of a day with accounts of its own. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,10 +13,11 @@ static bool is_held(enum day_state s)
 
 struct held {
     int64_t cpu;
-    uint64_t taken; /* devices, a bit each */
+    uint64_t taken; /* one bit per device */
 };
 
-/* What is free on a node once all stops among the first `len` actions are done and all they place has come. */
+/* Returns what is free on a node after all stops among the first `len` actions are done and all their placements
+ * run. */
 static struct held free_after(const struct day *d, const struct berth_plan *plan, size_t len, uint32_t node)
 {
     struct held left = {d->nodes[node].cpu, 0};
@@ -45,8 +46,8 @@ static bool is_stopped_for_another(const struct berth_action *a, const struct da
     return a->op == BERTH_STOP && a->cause == BERTH_CAUSE_PREEMPTED && strcmp(a->workload, j->id) == 0;
 }
 
-/* Of a gang all its pods that are stopped for another (ranks have no holes: what is spare goes from the last to the one that is
- * in the way), of others the one. */
+/* Returns true if `a` stops a pod of the same victim group as `first`: of a gang, every preempted pod (an elastic gang
+ * gives up its last ranks first, down to the pod in the way); else the same pod. */
 static bool is_of_unit(const struct day_job *victim, const struct berth_action *first, const struct berth_action *a)
 {
     return is_stopped_for_another(a, victim) && (victim->gang || a->ordinal == first->ordinal);
@@ -68,12 +69,12 @@ static int64_t pod_needs(const struct day_job *j, enum day_resource r)
 }
 
 struct in_quota {
-    int64_t later; /* once all stops are done and all that is placed has come */
-    int64_t most;  /* with all that stops */
-    int64_t kept;  /* for those who are promised a place in time */
+    int64_t later; /* after all stops are done and all placements run */
+    int64_t most;  /* with everything that is still stopping */
+    int64_t kept;  /* for pending jobs that have a reservation */
 };
 
-/* What the quota holds after the first `len` actions. */
+/* Returns the usage of the quota after the first `len` actions. */
 static struct in_quota quota_after(const struct day *d, const struct berth_plan *plan, size_t len, int quota,
                                    enum day_resource r)
 {
@@ -102,8 +103,8 @@ static struct in_quota quota_after(const struct day *d, const struct berth_plan 
     return sum;
 }
 
-/* Would so many pods of the victim be too many for one of its quotas? Where some of it is kept for places in time, nothing begins
- * that would take it before all have stopped. */
+/* Returns true if keeping `pods` pods of the victim would exceed one of its quotas. Where a part of the quota is kept
+ * for reservations, a placement that needs that part starts only after all stops are done. */
 static bool quotas_break(const struct day *d, const struct berth_plan *plan, size_t len, const struct day_job *victim,
                          uint32_t pods)
 {
@@ -123,7 +124,7 @@ static bool quotas_break(const struct day *d, const struct berth_plan *plan, siz
     return false;
 }
 
-/* Does one of the first `len` actions promise a place on the node? */
+/* Returns true if one of the first `len` actions reserves a place on the node. */
 static bool promises(const struct day *d, const struct berth_plan *plan, size_t len, uint32_t node)
 {
     for (size_t i = 0; i < len; i++) {
@@ -134,7 +135,8 @@ static bool promises(const struct day *d, const struct berth_plan *plan, size_t 
     return false;
 }
 
-/* May a place in time be kept on the node? Of one that is kept on several, only the first is told. */
+/* Returns true if a reservation of a pending job may be on the node. A reservation on several nodes names only the
+ * first. */
 static bool is_kept(const struct day *d, const struct berth_plan *plan, uint32_t node)
 {
     for (size_t i = 0; i < berth_plan_pendings(plan); i++) {
@@ -145,8 +147,9 @@ static bool is_kept(const struct day *d, const struct berth_plan *plan, uint32_t
     return false;
 }
 
-/* Could the victims of one unit have stayed, all else as it is after the first `len` actions? Where another place in time is kept
- * beside one that is promised, there may be room, but not for as long. */
+/* Returns true if the victims of one group could have stayed with everything else as after the first `len` actions.
+ * Returns false on a node with both a reserved place and a reservation of a pending job: there may be room, but not for
+ * long enough. */
 static bool could_stay(struct day *d, const struct berth_plan *plan, size_t stop, size_t len)
 {
     struct berth_action first = berth_plan_action(plan, stop);
@@ -177,8 +180,9 @@ static bool could_stay(struct day *d, const struct berth_plan *plan, size_t stop
     return true;
 }
 
-/* The decision that a stop is part of ends with a place that the first job after it gets, before anybody else gets one: with which,
- * is not told. What later decisions of the plan stop is not its matter. */
+/* Checks that a stop was needed. The decision that includes the stop ends with the places of the first job that gets
+ * any after it; the plan does not tell with which of them. So the stop was needed if the victim could not have stayed
+ * after one of these placements. Stops of later decisions in the plan are ignored. */
 static bool judge_need(struct day *d, const struct berth_plan *plan, size_t stop)
 {
     const char *by = NULL;
@@ -195,7 +199,7 @@ static bool judge_need(struct day *d, const struct berth_plan *plan, size_t stop
     return day_fail(d, "job %s is stopped for another and could have stayed", berth_plan_action(plan, stop).workload);
 }
 
-/* Held beyond some guarantee of its quotas? */
+/* Returns true if the job's user quota or one of its parents is used beyond its guarantee. */
 static bool is_borrowing(const struct day *d, const struct day_job *j)
 {
     for (int q = j->user; q >= 0; q = d->quotas[q].parent)
@@ -208,7 +212,7 @@ static bool is_borrowing(const struct day *d, const struct day_job *j)
                                     ? 0
                                     : (r == DAY_CPU ? d->jobs[i].cpu : (int64_t)d->jobs[i].gpus * 1000);
             if (d->quotas[q].guarantee[r] >= 0 && held > d->quotas[q].guarantee[r])
-                return true; /* asked for, even if not all of it is held */
+                return true; /* counts all requests, even of tasks that are not placed */
         }
     return false;
 }
@@ -269,7 +273,7 @@ bool day_judge_plan(struct day *d, const struct berth_plan *plan)
 
 /* ---- quotas and gangs ------------------------------------------------------------------------------------------- */
 
-/* What is held of each quota, and will be once all stops are done. */
+/* Usage of one quota, now and after all stops are done. */
 struct sums {
     int64_t now[DAY_RESOURCES], later[DAY_RESOURCES];
 };
@@ -298,7 +302,7 @@ static bool judge_quotas(struct day *d)
 {
     struct sums all[DAY_QUOTAS_MAX] = {0};
     for (uint32_t i = 0; i < d->jobs_len; i++)
-        if (d->jobs[i].there && !d->jobs[i].over) /* what is over counts no more, even while it stops */
+        if (d->jobs[i].there && !d->jobs[i].over) /* a job that is over no longer counts, even while it stops */
             sums_add(d, &d->jobs[i], all);
     for (uint32_t q = 0; q < d->quotas_len; q++)
         for (unsigned r = 0; r < DAY_RESOURCES; r++) {
@@ -333,10 +337,11 @@ bool day_judge_state(struct day *d)
     return berth_over(d->cluster) == 0 || day_fail(d, "a node holds more than it has");
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------------------- */
+/* ---- end of the day --------------------------------------------------------------------------------------------- */
 
-/* Whatever is ahead of a job that has waited for max_wait: what is older or of a higher priority. One after another, each as
- * long as it runs, and what ran when the bound was reached, it takes no longer than this. */
+/* Returns the longest time that a job may wait. After max_wait only jobs that are older or of a higher priority are
+ * ahead of it. The bound lets all these run one after another for their whole run time, after the jobs that were
+ * running then. */
 static int64_t stated_bound(const struct day *d, const struct day_job *j)
 {
     int64_t bound = d->policy.order.max_wait_ns, longest = 0;

@@ -1,4 +1,4 @@
-/* days_test.c - some random days of batch work: see days.h. */
+/* days_test.c - runs some random days of batch work (days.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static void nothing_starves_and_nothing_loops(void **state)
     assert_true(sum.preempted > 0 && sum.placed >= sum.jobs / 2);
 }
 
-/* Days on which somebody was stopped once who need not have been (decision 19). */
+/* Days on which a plan once stopped a job without need (decision 19). */
 static void nobody_is_stopped_needlessly(void **state)
 {
     static const uint64_t seeds[] = {187, 1259, 3572, 3652, 5085, 6056, 8090, 9432};

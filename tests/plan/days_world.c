@@ -1,4 +1,4 @@
-/* days_world.c - random days: nodes, quotas, policy, jobs. */
+/* days_world.c - makes random days: nodes, quotas, policy, jobs. */
 #include "days_world.h"
 
 #include <stdio.h>
@@ -170,7 +170,7 @@ static uint32_t gpu_nodes(const struct day *d, uint32_t gpus)
     return n;
 }
 
-/* So that it fits into the empty cluster: not more pods at once than nodes that can take one. */
+/* Makes a job that fits into the empty cluster: it has at most as many pods as there are nodes that can take one. */
 static void job_make(struct day *d, struct day_job *j, uint32_t number)
 {
     struct rng *r = &d->rng;
@@ -202,7 +202,7 @@ static int by_arrival(const void *a, const void *b)
     return x->arrives_ns < y->arrives_ns ? -1 : x->arrives_ns > y->arrives_ns;
 }
 
-/* The share of the cluster that one pod holds, of what it holds most of. */
+/* Returns the share of the cluster that one pod holds of its dominant resource. */
 static double pod_share(const struct day *d, const struct day_job *j)
 {
     double cpu = (double)j->cpu / (double)cluster_has(d, DAY_CPU);
@@ -229,7 +229,7 @@ static void jobs_make(struct day *d)
         struct day_job *j = &d->jobs[i];
         int64_t seconds = 1 + (int64_t)((double)j->runs_ns * scale);
         j->runs_ns = seconds * DAY_SECOND_NS;
-        if (rng_chance(r, 70)) /* too long or too short */
+        if (rng_chance(r, 70)) /* an estimate may be too long or too short */
             j->estimate_ns = (1 + seconds * rng_range(r, 30, 300) / 100) * DAY_SECOND_NS;
         if (rng_chance(r, 60))
             j->limit_ns = (1 + seconds * rng_range(r, 95, 200) / 100) * DAY_SECOND_NS;
@@ -247,7 +247,7 @@ void day_make(struct day *d, uint64_t seed)
     d->pause_ns = RNG_PICK(&d->rng, int64_t, 0, 120, 600) * DAY_SECOND_NS;
 }
 
-/* ---- telling --------------------------------------------------------------------------------------------------- */
+/* ---- loading into the cluster ----------------------------------------------------------------------------------- */
 
 void day_submit(struct day *d, struct day_job *j)
 {
@@ -268,7 +268,7 @@ void day_submit(struct day *d, struct day_job *j)
         .gang_min = j->gang ? j->min : 0,
         .shape = {.requests = needs, .requests_len = 2, .gpu = {.count = j->gpus}},
         .quotas = quotas,
-        .quotas_len = j->over ? 0 : 2, /* what is over counts no more */
+        .quotas_len = j->over ? 0 : 2, /* a job that is over no longer counts */
         .queue = d->queues[j->queue - ((int)d->quotas_len - 3)].id,
         .estimate_ns = j->estimate_ns,
         .limit_ns = j->limit_ns,

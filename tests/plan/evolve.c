@@ -24,7 +24,7 @@ static int seat_drop(struct event *e, size_t i)
     return berth_instance_remove(e->cluster, id, &e->err);
 }
 
-/* The usual life of an instance, one step on. */
+/* Moves an instance one step on in its usual life cycle. */
 static int seat_advance(struct event *e, size_t i)
 {
     struct seat *s = &e->world->seats[i];
@@ -92,7 +92,7 @@ static int node_changes_state(struct event *e)
     return berth_node_put(e->cluster, n, &e->err);
 }
 
-/* All but its devices and ports, which instances may hold. */
+/* Replaces the description of a node except its devices and ports, which instances may hold. */
 static int node_changes(struct event *e)
 {
     struct berth_node *n = &e->world->nodes[rng_below(e->r, e->world->nodes_len)];
@@ -108,7 +108,7 @@ static int node_changes(struct event *e)
     return berth_node_put(e->cluster, n, &e->err);
 }
 
-/* Who holds it keeps it. */
+/* Changes the health of a device. An instance that holds an unhealthy device keeps it. */
 static int gpu_ails(struct event *e)
 {
     struct berth_node *n = &e->world->nodes[rng_below(e->r, e->world->nodes_len)];
@@ -132,11 +132,12 @@ static int node_joins(struct event *e)
     return berth_node_put(e->cluster, world_add_node(e->world, node), &e->err);
 }
 
-/* Refused while it holds instances. */
+/* Removes a node. The cluster must refuse that while the node has instances. */
 static int node_leaves(struct event *e)
 {
     size_t n = rng_below(e->r, e->world->nodes_len);
-    bool held = false, ended = false; /* what has ended holds no node, but this world cannot tell of one without */
+    /* an ended instance does not keep its node, but in this world every instance has a node */
+    bool held = false, ended = false;
 
     for (size_t i = 0; i < e->world->seats_len; i++) {
         bool here = e->world->seats[i].node == n;
@@ -169,8 +170,8 @@ static int workload_scales(struct event *e)
     return berth_workload_put(e->cluster, w, &e->err);
 }
 
-/* Instances told with a shape of their own keep it. Those told without follow the workload, so none of them is left to
- * break a rule by it. */
+/* Gives a workload a new shape. Instances without a shape of their own get the old one first, so that none breaks a
+ * rule by the new shape. */
 static int workload_changes_shape(struct event *e)
 {
     if (!e->world->workloads_len)
@@ -247,7 +248,7 @@ static int somebody_wishes(struct event *e)
     return berth_fact_put(e->cluster, &wish, &e->err);
 }
 
-/* Its owners say anew how many may go; another time it is another one in its place. */
+/* Changes how many pods a budget allows; sometimes removes the budget first and makes it anew. */
 static int budget_changes(struct event *e)
 {
     size_t i = rng_below(e->r, e->world->budgets_len);

@@ -1,12 +1,13 @@
-/* evolve.h - what happens between two plans: reports arrive, stops are confirmed, people change their minds.
+/* evolve.h - the random events between two plans: reports of agents, confirmed stops, failures, changed nodes and
+ * workloads.
  *
- * Every event changes the world and tells the same to a live cluster, so that a maintained cluster can be compared with
- * one that is loaded afresh.
+ * Each event changes the world and is also told to a live cluster, so that a cluster that was changed step by step can
+ * be compared with a freshly loaded one.
  */
 #pragma once
 
 #include "judge.h"
 #include "world.h"
 
-/* A handful of random events, then some time passes. False if the cluster refused a legal one. */
+/* Applies some random events, then advances the clock. Returns false if the cluster refuses a legal event. */
 bool world_evolve(struct world *world, struct berth_cluster *cluster, struct rng *r, struct verdict *v);

@@ -1,13 +1,14 @@
-/* forecast_check.c - start estimates of random days held beside the starts that then came.
+/* forecast_check.c - compares start estimates of random days with the actual starts.
  *
- * Each day (days.h) runs up to a random moment. There the forecast of the daemon is made (control/explain/forecast.h), and
- * every job that waits gets a start estimate. Then the day goes on, and the first start of each job is compared with
- * its estimate. Each seed gives four days: run times are known or as its users stated them (too short, too long, or
- * not at all); and nothing is submitted after the forecast, or everything is that the day holds. What is submitted
- * later can pass those that wait, which no forecast can know.
+ * Each day (days.h) runs up to a random moment. There the daemon's forecast is made (control/explain/forecast.h), which
+ * gives every waiting job a start estimate. Then the day continues, and the first start of each job is compared with
+ * its estimate. Each seed gives four days: run times are known, or stated by users (too short, too long, or not at
+ * all); and no jobs are submitted after the forecast, or all jobs of the day are. Jobs that are submitted later can
+ * overtake waiting ones, which no forecast can know.
  *
- * The error of an estimate is its distance from the start, by the time from the forecast to that start (a minute at
- * least). The same is printed of reservations alone, without the lookahead. BERTH_SEED=n tells one day.
+ * The error of an estimate is its distance from the start, divided by the time from the forecast to that start (at
+ * least a minute). The errors of the reservations alone, without the lookahead, are printed, too. BERTH_SEED=n prints
+ * the jobs of one day.
  */
 /* bed: forecasts, in part */
 #include <inttypes.h>
@@ -30,20 +31,21 @@
 enum { FIRST_SEED = 50000, LEAST = 20, MOST = 500, SECONDS = 30, GOAL_PERCENT = 20, CLOSE_PERCENT = 10 };
 #define HOUR_NS (3600 * DAY_SECOND_NS)
 #define WAIT_LEAST_NS (60 * DAY_SECOND_NS)
-#define STOP_NS (30 * DAY_SECOND_NS) /* a stop of these days takes up to a minute */
+#define STOP_NS (30 * DAY_SECOND_NS) /* a stop on these days takes up to a minute */
 
-/* Estimates by one way of making them. */
+/* The errors of the estimates that were made in one way. */
 struct errors {
     VEC(double) at;
     size_t unknown;    /* jobs that started without an estimate */
-    size_t unknown_1h; /* of these within an hour */
+    size_t unknown_1h; /* of these, the ones that started within an hour */
 };
 
 enum world { KNOWN_ALONE, KNOWN_OPEN, STATED_ALONE, STATED_OPEN, WORLDS };
 
 struct tally {
     struct errors forecast, reserved;
-    size_t jobs, sure, sure_close; /* jobs that started; estimates that are no guess; of these those within 10 % */
+    /* Jobs that started; estimates that are not guesses; of these, the ones with an error of at most 10 %. */
+    size_t jobs, sure, sure_close;
 };
 
 static const char *const world_names[WORLDS] = {
@@ -53,8 +55,7 @@ static const char *const world_names[WORLDS] = {
     [STATED_OPEN] = "run times as stated, jobs submitted later",
 };
 
-/* ---- one day
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- one day ---------------------------------------------------------------------------------------------------- */
 
 struct expected {
     struct day_job *job;
@@ -67,7 +68,7 @@ static bool is_waiting(const struct day_job *j)
     return j->there && !j->over && j->started_ns == 0;
 }
 
-/* How long every job runs is stated, and no job is stopped by its limit. */
+/* States the exact run time of every job, and raises time limits that would stop it. */
 static void state_run_times(struct day *d)
 {
     for (uint32_t i = 0; i < d->jobs_len; i++) {
@@ -137,7 +138,7 @@ static void compare(const struct day *d, const struct expected *all, size_t len,
     for (size_t i = 0; i < len; i++) {
         int64_t real = all[i].job->started_ns;
         if (!real)
-            continue; /* ended by its limit before, or never started */
+            continue; /* its time limit ended it, or it never started */
         to->jobs++;
         count(&to->forecast, all[i].start_ns, real, at_ns);
         count(&to->reserved, all[i].reserved_ns, real, at_ns);
@@ -159,7 +160,7 @@ static void day_go(uint64_t seed, enum world world, bool tells, struct tally *to
     struct expected all[DAY_JOBS_MAX];
     day_make(&d, seed);
     d.unjudged = true;
-    d.pause_ns = 0; /* a daemon plans as soon as something happens */
+    d.pause_ns = 0; /* the daemon plans after each event without a pause */
     int64_t at_ns = DAY_SECOND_NS * rng_range(&d.rng, 2 * 3600, 22 * 3600);
     if (world == KNOWN_ALONE || world == KNOWN_OPEN)
         state_run_times(&d);
@@ -176,8 +177,7 @@ static void day_go(uint64_t seed, enum world world, bool tells, struct tally *to
     mem_free(d.jobs);
 }
 
-/* ---- many days
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- many days -------------------------------------------------------------------------------------------------- */
 
 static int numbers_compare(const void *a, const void *b)
 {
@@ -185,7 +185,7 @@ static int numbers_compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* In percent; of no errors 0. Sorts them. */
+/* Returns a quantile of the errors in percent; 0 if there are none. Sorts the errors. */
 static double quantile(struct errors *e, unsigned percent)
 {
     if (e->at.len == 0)

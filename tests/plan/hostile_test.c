@@ -1,7 +1,8 @@
-/* hostile_test.c - bad descriptions are refused by name, and leave no trace.
+/* hostile_test.c - tests that invalid descriptions are refused by name and leave no trace.
  *
- * One table per kind of description; a row is a label and what is wrong. Each is put into a small cluster that has a plan:
- * the answer is a negative errno, the text names the object, the plan stays the same, the audit is content.
+ * Each kind of description has one table; a row has a label and an invalid description, which is put into a small
+ * cluster that has a plan. The call must return a negative errno, the error text must name the object, the plan must
+ * stay the same and the audit must pass.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -19,7 +20,7 @@
     .field = (type[]){__VA_ARGS__}, .field##_len = sizeof((type[]){__VA_ARGS__}) / sizeof(type)
 #define AMOUNTS(field, ...) LIST(field, struct berth_amount, __VA_ARGS__)
 
-/* Filled by main; a description is read-only for the library. */
+/* Filled by main; the library only reads descriptions. */
 static char name_long[BERTH_NAME_MAX + 2];
 static char text_million[1000001];
 static struct berth_label labels_many[BERTH_LIST_MAX + 1];
@@ -74,7 +75,7 @@ static uint64_t cluster_hash(struct berth_cluster *c)
     return hash;
 }
 
-/* Counts rows that were not refused as they should be, so that one run names them all. */
+/* Counts the rows that were not refused as expected, so that one run reports all of them. */
 struct tally {
     struct berth_cluster *cluster;
     uint64_t hash;
@@ -102,7 +103,7 @@ static bool printable(const char *text)
     return true;
 }
 
-/* `name`: of the offending object, "" where it has none fit to be printed. */
+/* `name`: the name of the invalid object; "" if it has no printable name. */
 static void refused(struct tally *t, const char *label, const char *name, int rc, const struct berth_err *err)
 {
     const char *wrong = NULL;
@@ -125,7 +126,7 @@ static void refused(struct tally *t, const char *label, const char *name, int rc
     t->wrong++;
     if (rc < 0)
         return;
-    berth_cluster_free(t->cluster); /* start again without it */
+    berth_cluster_free(t->cluster); /* continue without the accepted object */
     t->cluster = cluster_good();
 }
 
@@ -220,7 +221,7 @@ static void bad_nodes_are_refused(void **state)
         struct berth_node node = nodes_bad[i].node;
         node.id = "fresh-node";
         refused(&t, nodes_bad[i].label, node.id, berth_node_put(t.cluster, &node, &err), &err);
-        node.id = "n2"; /* one that is there stays as it was */
+        node.id = "n2"; /* an existing node stays unchanged */
         refused(&t, nodes_bad[i].label, node.id, berth_node_put(t.cluster, &node, &err), &err);
     }
     tally_end(&t);
@@ -301,7 +302,7 @@ static void bad_shapes_are_refused(void **state)
         struct berth_err err = {0};
         struct berth_workload w = {.id = "fresh-load", .replicas = 1, .shape = shapes_bad[i].shape};
         refused(&t, shapes_bad[i].label, w.id, berth_workload_put(t.cluster, &w, &err), &err);
-        w.id = "w1"; /* one that is there stays as it was */
+        w.id = "w1"; /* an existing workload stays unchanged */
         refused(&t, shapes_bad[i].label, w.id, berth_workload_put(t.cluster, &w, &err), &err);
         struct berth_instance in = {.id = 77,
                                     .workload = "w1",
@@ -417,7 +418,7 @@ static void bad_volumes_resources_and_facts_are_refused(void **state)
     tally_end(&t);
 }
 
-/* ---- what is not there, and what is too much --------------------------------------------------------------------- */
+/* ---- unknown names, and too many or too large objects ----------------------------------------------------------- */
 
 static void removing_what_is_not_there_or_in_use_is_refused(void **state)
 {
@@ -451,7 +452,7 @@ static void policies_that_name_what_does_not_exist_are_refused(void **state)
         struct berth_policy policy = {.profile = &rows[i].profile};
         assert_true(berth_plan_make(s, &policy, &plan, &err) < 0);
         assert_non_null(strstr(err.text, rows[i].name));
-        assert_ptr_equal(plan, &err); /* untouched */
+        assert_ptr_equal(plan, &err); /* the output is untouched */
     }
     berth_snapshot_free(s);
     berth_cluster_free(c);
@@ -477,7 +478,8 @@ static void too_many_resource_names_are_refused(void **state)
     berth_cluster_free(c);
 }
 
-/* Each is legal, their sum is more than an integer holds: refused at some point or counted, never wrapped around. */
+/* Each amount is legal, but their sum exceeds an integer. The library must refuse or count them and never wrap
+ * around. */
 static void sums_do_not_overflow(void **state)
 {
     (void)state;

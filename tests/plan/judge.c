@@ -1,4 +1,4 @@
-/* judge.c - the actions of a plan, one by one. */
+/* judge.c - checks and applies the actions of a plan one by one. */
 #include "judge.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ bool verdict_bad(struct verdict *v, const char *fmt, ...)
     return false;
 }
 
-/* ---- applying --------------------------------------------------------------------------------------------------- */
+/* ---- applying an action ----------------------------------------------------------------------------------------- */
 
 static void seat_new(struct world *world, const struct berth_action *a)
 {
@@ -40,7 +40,7 @@ static void seat_new(struct world *world, const struct berth_action *a)
     world_add_instance(world, instance);
 }
 
-/* Raises or lowers one limit of an instance, with a new entry where none was reported. */
+/* Sets one limit of an instance and adds an entry if the instance has not reported that resource. */
 static void seat_adjust(struct world *world, struct seat *seat, const struct berth_action *a)
 {
     size_t len = seat->is.usage_len, at = 0;
@@ -87,12 +87,12 @@ void action_apply(struct world *world, const struct berth_action *a)
         seat->is.ready = false;
         seat->is.since_ns = world->now_ns;
         break;
-    case BERTH_LOSE: /* it is as if its stop had been confirmed */ seat_forget(world, seat); break;
+    case BERTH_LOSE: /* same result as a confirmed stop */ seat_forget(world, seat); break;
     case BERTH_ADJUST: seat_adjust(world, seat, a); break;
     }
 }
 
-/* ---- judging one action ----------------------------------------------------------------------------------------- */
+/* ---- checking an action ----------------------------------------------------------------------------------------- */
 
 static const char *action_text(const struct berth_action *a, char *text, size_t size)
 {
@@ -107,8 +107,8 @@ static bool seat_lost(const struct world *world, const struct seat *seat)
     return world->nodes[seat->node].state == BERTH_NODE_LOST;
 }
 
-/* Another instance of the pod may be there only if this one takes over from it or waits for its stop. What is lost or stops
- * does not matter to one that takes over from a third, nor to a workload that would rather run twice than not at all. */
+/* Another instance of the same pod may exist only if the new one replaces it or waits for its stop. A lost or stopping
+ * instance is no obstacle if the new one replaces a third instance, or if the workload has BERTH_LOST_REPLACE. */
 static bool pod_free(const struct world *world, const struct berth_action *a, size_t w, const char *what,
                      struct verdict *v)
 {
@@ -117,7 +117,8 @@ static bool pod_free(const struct world *world, const struct berth_action *a, si
         if (s->workload != w || s->is.ordinal != a->ordinal || s->is.id == a->instance || s->is.id == a->replaces)
             continue;
         bool awaited =
-            s->is.state == BERTH_RESERVED && a->instance && s->is.replaces == a->instance; /* it comes later */
+            /* it is reserved to replace this one */
+            s->is.state == BERTH_RESERVED && a->instance && s->is.replaces == a->instance;
         for (size_t k = 0; k < a->waits_len; k++)
             awaited |= a->waits[k] == s->is.id;
         bool twice = lost_policy(&world->workloads[w]) == BERTH_LOST_REPLACE;
@@ -148,14 +149,16 @@ static bool gpus_judge(const struct ask *ask, size_t node, const struct berth_ac
     return true;
 }
 
-/* The first rule against it. Pods count for spread, near, apart and most per node until they have stopped, even for one
- * that waits for their stop; a promoted one has been counted there all along. */
+/* Returns the first rule that refuses the placement. Until they have stopped, pods count for spread, affinity,
+ * anti-affinity and pods per node, even if the new pod waits for their stop. A promoted pod was counted by these rules
+ * when it was reserved. */
 static enum rule rule_against(const struct ask *on, enum berth_op op, size_t node)
 {
     struct ask now = {.world = on->world, .workload = on->workload, .shape = on->shape, .moves = on->moves};
 
     for (int rule = 0; rule < RULES_LEN; rule++) {
-        bool counts_pods = rule >= RULE_MAX_PER_NODE && rule != RULE_APART; /* it is apart from what it waits for */
+        /* anti-affinity ignores the pods for which it waits */
+        bool counts_pods = rule >= RULE_MAX_PER_NODE && rule != RULE_APART;
         if ((rule >= RULE_MAX_PER_NODE || rule == RULE_PRESSURE) && op == BERTH_PROMOTE)
             continue;
         if (rule_refuses(counts_pods ? &now : on, (enum rule)rule, node))
@@ -164,7 +167,7 @@ static enum rule rule_against(const struct ask *on, enum berth_op op, size_t nod
     return RULES_LEN;
 }
 
-/* Rule 12 for one new instance. */
+/* Invariant 12 (feasible) for one new instance. */
 static bool feasible_judge(const struct ask *ask, const struct berth_action *a, const char *what, struct verdict *v)
 {
     size_t node = world_find_node(ask->world, a->node);
@@ -183,7 +186,7 @@ static bool new_judge(const struct world *world, const struct berth_action *a, c
 
     if (w == NONE)
         return verdict_bad(v, "%s: no such workload", what);
-    /* Pods of a service are alike: one beyond those asked for may stand for one of them, and be moved. */
+    /* Pods of a service are alike: a pod beyond the replicas may stand for one of them, and be moved. */
     bool wanted = a->ordinal < world->workloads[w].replicas || (a->replaces && world->workloads[w].kind != BERTH_JOB);
     if (world->workloads[w].suspended || !wanted)
         return verdict_bad(v, "%s: nobody asked for it", what);

@@ -1,4 +1,4 @@
-/* judge_pending.c - what a plan says of the pods it did not place. */
+/* judge_pending.c - checks what a plan says about the pods that it did not place. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ static bool pod_is(const struct seat *s, size_t workload, uint32_t ordinal)
     return s->workload == workload && s->is.ordinal == ordinal;
 }
 
-/* Has an instance that is to stay. */
+/* Returns true if the pod has an instance that stays. */
 static bool pod_placed(const struct world *world, size_t workload, uint32_t ordinal)
 {
     for (size_t i = 0; i < world->seats_len; i++) {
@@ -46,8 +46,8 @@ static bool seat_wished(const struct world *world, const struct seat *s)
     return f && berth_migration_cause(f->value) == BERTH_CAUSE_BY_HAND;
 }
 
-/* Leaves a node that is drained or lost, or that is over, or because somebody wants it elsewhere: it is there, and may still
- * be said to wait for a place. */
+/* Returns true if an instance of the pod is to leave its node: the node is draining, lost or over its capacity, or a
+ * manual migration is requested. Such a pod may be placed and pending at once. */
 static bool pod_leaves(const struct world *world, size_t workload, uint32_t ordinal)
 {
     for (size_t i = 0; i < world->seats_len; i++) {
@@ -61,7 +61,8 @@ static bool pod_leaves(const struct world *world, size_t workload, uint32_t ordi
     return false;
 }
 
-/* A pod that is to go to one node alone is not placed on another that would take it. */
+/* Returns true if a manual migration of the pod is requested. It may name one node; then no other node is a place for
+ * the pod. */
 static bool pod_wished(const struct world *world, size_t workload, uint32_t ordinal)
 {
     for (size_t i = 0; i < world->seats_len; i++)
@@ -70,8 +71,8 @@ static bool pod_wished(const struct world *world, size_t workload, uint32_t ordi
     return false;
 }
 
-/* 17 for a job, whose tasks differ: each is exactly one of placed, pending, over. One whose instance stops may be said to
- * wait for that. */
+/* Invariant 17 (no limbo) for jobs, whose tasks differ: each task is exactly one of placed, pending and ended. A task
+ * whose instance stops may be pending, too. */
 static bool task_judge(const struct world *after, struct berth_plan *plan, size_t w, uint32_t ordinal,
                        struct verdict *v)
 {
@@ -89,7 +90,8 @@ static bool task_judge(const struct world *after, struct berth_plan *plan, size_
     return true;
 }
 
-/* Stands for one of the pods asked for: is to stay, takes over from nobody that stays, and is not given up as lost. */
+/* Returns true if the instance counts as one of the workload's replicas: it stays, does not replace an instance that
+ * stays, and is not given up as lost. */
 static bool seat_stands(const struct world *world, const struct seat *s, bool alarm)
 {
     const struct seat *old = s->is.replaces ? world_find_seat(world, s->is.replaces) : NULL;
@@ -101,7 +103,7 @@ static bool seat_stands(const struct world *world, const struct seat *s, bool al
                      world->nodes[old->node].state != BERTH_NODE_LOST);
 }
 
-/* Pods that leave and have not found their new place. */
+/* Returns the number of pods that are to leave their nodes and have no new place yet. */
 static uint32_t leaving_len(const struct world *world, size_t workload)
 {
     uint32_t len = 0;
@@ -110,8 +112,8 @@ static uint32_t leaving_len(const struct world *world, size_t workload)
     return len;
 }
 
-/* 17 for others, whose pods are alike: as many stand or wait as were asked for, not counting those that wait for another
- * of their name to stop. */
+/* Invariant 17 for services and VMs, whose pods are alike: instances that stay and pending pods are together at most
+ * the replicas, and with stopping and leaving pods at least the replicas. */
 static bool pods_judge(const struct world *after, struct berth_plan *plan, size_t w, struct verdict *v)
 {
     const struct berth_workload *load = &after->workloads[w];
@@ -154,7 +156,7 @@ static bool pod_waits_for_end(const struct world *after, size_t w, uint32_t ordi
     return pod_in_state(after, w, ordinal, BERTH_STOPPING);
 }
 
-/* Is it kept back for one that comes first, and is there such a one, with a time at which it begins? */
+/* Returns true if the pod has the reason `reserved` and a pending pod before it has a reservation. */
 static bool pod_keeps_back(struct berth_plan *plan, size_t i, const struct berth_pending *p)
 {
     bool said = false;
@@ -166,8 +168,8 @@ static bool pod_keeps_back(struct berth_plan *plan, size_t i, const struct berth
     return false;
 }
 
-/* No node would take a pod that waits, except for what its gang or an instance of its own is waiting for, and for what is
- * promised to others. */
+/* A pending pod that some node would take is a violation. Exempt are gangs, pods that another pod's reservation blocks,
+ * pods with a stopping instance, and pods with a manual migration. */
 static bool conservation_judge(const struct world *after, struct berth_plan *plan, size_t i,
                                const struct berth_pending *p, struct verdict *v)
 {
@@ -185,15 +187,15 @@ static bool conservation_judge(const struct world *after, struct berth_plan *pla
             if (rules_first(&ask, n) == RULES_LEN)
                 return verdict_bad(v, "work conservation: %s/%u is pending, but %s would take it", p->workload,
                                    p->ordinals[k], after->nodes[n].id);
-        break; /* the others of the workload are asked the same */
+        break; /* all pods of a workload have the same answer */
     }
     return true;
 }
 
 /* ---- reasons ---------------------------------------------------------------------------------------------------- */
 
-/* Words whose meaning is one rule. One that is said of several things (two taints, two topologies) is counted for each of
- * them, so that only bounds are known. */
+/* Reasons that mean exactly one rule. A reason that is given for several objects (two taints, two topologies) counts
+ * nodes for each of them, so only bounds can be checked. */
 static const struct {
     const char *word;
     enum rule rule;
@@ -226,8 +228,8 @@ static uint64_t refusals(const struct ask *ask, enum rule rule)
     return len;
 }
 
-/* A pod that is to move stands somewhere already. It must keep the spread even once the old one is gone, too, so more
- * nodes may refuse it than by the rule for a new one. */
+/* Returns true if the pod already has an instance that stays. A moved pod must satisfy the spread also after the old
+ * instance is gone, so more nodes may refuse it than would refuse a new pod. */
 static bool pod_moves(const struct ask *ask, const struct berth_pending *p)
 {
     for (size_t i = 0; i < ask->world->seats_len; i++) {
@@ -252,12 +254,13 @@ static bool word_judge(const struct ask *ask, const struct berth_pending *p, con
     }
     if ((is >= most || (rule == RULE_SPREAD && pod_moves(ask, p))) && is <= sum)
         return true;
-    if (rule == RULE_HEADROOM && pod_moves(ask, p)) /* no new demand, unless the other one is given up */
+    /* a moved pod adds no demand, unless its old instance is given up */
+    if (rule == RULE_HEADROOM && pod_moves(ask, p))
         return true;
     return verdict_bad(v, "reasons: %s of %s: %" PRIu64 " nodes said, %" PRIu64 " counted", word, p->workload, sum, is);
 }
 
-/* Of each resource alone the count is exact. */
+/* For each single resource the count must be exact. */
 static bool short_judge(const struct ask *ask, const struct berth_pending *p, struct verdict *v)
 {
     const struct berth_shape *shape = &ask->world->workloads[ask->workload].shape;
@@ -293,7 +296,7 @@ static bool reasons_judge(const struct world *after, const struct berth_pending 
         if (r->only > r->nodes || r->nodes > after->nodes_len)
             return verdict_bad(v, "reasons: %s of %s: %" PRIu64 " nodes, %" PRIu64 " only", r->reason, p->workload,
                                r->nodes, r->only);
-        if (i && r->nodes > r[-1].nodes && r[-1].nodes) /* reasons that are no node's come first */
+        if (i && r->nodes > r[-1].nodes && r[-1].nodes) /* reasons without nodes come first */
             return verdict_bad(v, "reasons: those of %s are not ordered", p->workload);
     }
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)

@@ -1,4 +1,6 @@
-/* judge_preempt.c - stops for others: who may be stopped, for whom, how many, and whether it makes room. */
+/* judge_preempt.c - checks preemption: which pods may be victims, for which pods, how many, and whether that makes
+ * room.
+ */
 #include <inttypes.h>
 
 #include "judge.h"
@@ -12,7 +14,7 @@ struct court {
 
 enum { MOST_USUAL = 200 };
 
-/* Is it told by the plan to stop for others? */
+/* Returns true if the plan preempts the instance. */
 static bool is_victim(const struct court *c, uint64_t id)
 {
     for (size_t i = 0; i < berth_plan_actions(c->plan); i++) {
@@ -33,7 +35,7 @@ static bool takes_over(const struct world *world, const struct seat *s)
     return s->is.replaces && world_find_seat(world, s->is.replaces);
 }
 
-/* ---- may it be stopped? ----------------------------------------------------------------------------------------- */
+/* ---- allowed victims -------------------------------------------------------------------------------------------- */
 
 static bool may_judge(const struct court *c, const struct seat *s)
 {
@@ -52,16 +54,16 @@ static bool may_judge(const struct court *c, const struct seat *s)
     return true;
 }
 
-/* ---- for whom? -------------------------------------------------------------------------------------------------- */
+/* ---- preemptors ------------------------------------------------------------------------------------------------- */
 
-/* What is spare of an elastic gang goes for anybody. */
+/* A pod beyond the minimum of an elastic gang may be preempted for any other pod. */
 static bool comes_before(const struct berth_workload *asks, const struct berth_workload *goes)
 {
     bool elastic = goes->gang && goes->gang_min && goes->gang_min < goes->replicas;
     return asks->priority > goes->priority || elastic;
 }
 
-/* Nobody is stopped for it, nor for another of its gang. */
+/* Returns true if the workload, or another one of its gang, must never preempt. */
 static bool never_asks(const struct world *world, const struct berth_workload *w)
 {
     bool never = w->never_preempts;
@@ -78,7 +80,7 @@ static bool waits_for(const struct berth_action *a, uint64_t id)
     return false;
 }
 
-/* Has somebody got a place in its stead for whom it may be stopped? */
+/* Returns true if a pod that may preempt the instance has a reserved place that waits for it. */
 static bool is_for_somebody(const struct court *c, const struct seat *s)
 {
     for (size_t i = 0; i < berth_plan_actions(c->plan); i++) {
@@ -92,7 +94,8 @@ static bool is_for_somebody(const struct court *c, const struct seat *s)
     return false;
 }
 
-/* Gangs go whole, and a pod with the one that was to take over from it. */
+/* Returns true if both are in one victim group: a gang is preempted whole, and an instance together with its
+ * replacement. */
 static bool go_together(const struct world *world, const struct seat *a, const struct seat *b)
 {
     const char *gang = owner(world, a)->gang;
@@ -111,9 +114,9 @@ static bool for_judge(const struct court *c, const struct seat *s)
     return verdict_bad(c->v, "preempted: %" PRIu64 " of %s, for nobody", s->is.id, s->is.workload);
 }
 
-/* ---- how many? -------------------------------------------------------------------------------------------------- */
+/* ---- number of victims, budgets --------------------------------------------------------------------------------- */
 
-/* What was stopped at this very moment by an earlier plan counts, too. */
+/* Instances that an earlier plan stopped at the same moment count, too. */
 static bool most_judge(const struct court *c)
 {
     uint32_t most = c->before->policy.preemption.most, told = 0, earlier = 0;
@@ -128,7 +131,7 @@ static bool most_judge(const struct court *c)
     return true;
 }
 
-/* Pods of the budget that the plan stops for others. A place that was only promised is no pod yet. */
+/* Returns the number of pods of the budget that the plan preempts. A reserved place is not yet a pod. */
 static uint32_t budget_used(const struct court *c, size_t budget)
 {
     uint32_t told = 0;
@@ -160,9 +163,10 @@ static bool budget_judge(const struct court *c, size_t budget)
     return true;
 }
 
-/* ---- does it help? ---------------------------------------------------------------------------------------------- */
+/* ---- room made -------------------------------------------------------------------------------------------------- */
 
-/* Would the pod not have had this place if all those had stayed? `as_if`: the world after the plan in which they have. */
+/* Returns true if the pod could not have had this place with all victims still there. `as_if` is the world after the
+ * plan with the victims not stopped. */
 static bool is_in_the_way(const struct court *c, const struct world *as_if, const struct berth_action *a)
 {
     static const enum rule room[] = {RULE_OVER, RULE_RESOURCES, RULE_GPU, RULE_PORTS, RULE_APART, RULE_SPREAD};
@@ -172,7 +176,7 @@ static bool is_in_the_way(const struct court *c, const struct world *as_if, cons
     for (size_t i = 0; i < a->waits_len; i++)
         if (!is_victim(c, a->waits[i]))
             gone[gone_len++] = a->waits[i];
-    for (size_t i = 0; i < as_if->seats_len; i++) { /* itself */
+    for (size_t i = 0; i < as_if->seats_len; i++) { /* the new instance itself */
         const struct seat *s = &as_if->seats[i];
         if (s->is.id >= c->before->next_id && s->node == node && text_same(s->is.workload, a->workload) &&
             s->is.ordinal == a->ordinal)
@@ -186,7 +190,8 @@ static bool is_in_the_way(const struct court *c, const struct world *as_if, cons
     return false;
 }
 
-/* Nobody is stopped on a node where all had room; a gang may have been stopped for the room of another pod of it. */
+/* No instance is preempted on a node where all reserved pods had room. Gangs are exempt: a gang may be preempted for
+ * the room that another of its pods gives. */
 static bool help_judge(const struct court *c, const struct world *as_if, size_t node)
 {
     const struct seat *which = NULL;

@@ -1,4 +1,4 @@
-/* judge_relief.c - stops for pressure, moves from nodes that are over, moves by hand, and moves that even out use. */
+/* judge_relief.c - checks evictions under pressure, moves from nodes over capacity, manual moves, and rebalancing. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static uint32_t available_len(const struct world *world, size_t workload)
     return len;
 }
 
-/* Of a service that is wanted and not of a gang, and neither reserved nor stopping. */
+/* Returns true if the instance belongs to an active service outside of gangs and is neither reserved nor stopping. */
 static bool may_leave(const struct world *world, const struct seat *s)
 {
     const struct berth_workload *w = s->workload == NONE ? NULL : &world->workloads[s->workload];
@@ -68,7 +68,7 @@ static bool drops_before(const struct world *world, const struct seat *a, const 
     return overuse(a) != overuse(b) ? overuse(a) > overuse(b) : a->is.id > b->is.id;
 }
 
-/* Could it have been stopped, all else in the plan being as it is? */
+/* Returns true if the instance could have been stopped in addition to the rest of the plan. */
 static bool spare_still(const struct case_ *c, const struct seat *s)
 {
     const struct seat *later = world_find_seat(c->after, s->is.id);
@@ -114,7 +114,7 @@ static bool drop_judge(const struct case_ *c, const struct seat *s)
     return true;
 }
 
-/* Is nobody of its workload about to take over from another? */
+/* Returns true if no instance of the workload is replacing another. */
 static bool settled_workload(const struct world *world, size_t workload)
 {
     for (size_t i = 0; i < world->seats_len; i++)
@@ -123,7 +123,7 @@ static bool settled_workload(const struct world *world, size_t workload)
     return true;
 }
 
-/* Does anything on the node stop, for whatever reason? */
+/* Returns true if the plan stops an instance on the node, for any cause. */
 static bool anything_stops(const struct case_ *c, size_t node)
 {
     for (size_t i = 0; i < berth_plan_actions(c->plan); i++) {
@@ -135,7 +135,7 @@ static bool anything_stops(const struct case_ *c, size_t node)
     return false;
 }
 
-/* Nothing was stopped on a node where something was due: then there was nothing to stop. */
+/* Checks a node where an eviction was due but none was made: then no instance may have been evictable. */
 static bool idle_judge(const struct case_ *c, size_t node)
 {
     if (anything_stops(c, node))
@@ -143,7 +143,7 @@ static bool idle_judge(const struct case_ *c, size_t node)
     for (size_t i = 0; i < c->before->seats_len; i++)
         if (c->before->seats[i].node == node && c->before->seats[i].workload != NONE &&
             !settled_workload(c->before, c->before->seats[i].workload))
-            return true; /* the one to be stopped may just be replaced */
+            return true; /* the instance to evict may be the one that is being replaced */
     for (size_t i = 0; i < c->before->seats_len; i++) {
         const struct seat *s = &c->before->seats[i];
         if (s->node == node && may_drop(c->before, s) && spare_still(c, s))
@@ -162,7 +162,7 @@ static bool remembered_judge(const struct case_ *c, size_t node, bool dropped)
     if (pressed != (is != NULL))
         return verdict_bad(c->v, "pressure: %s is%s under it, and that is%s remembered", id, pressed ? "" : " not",
                            is ? "" : " not");
-    bool unmoved = pressed && was && is->at_ns == was->at_ns; /* also where the one picked could not go after all */
+    bool unmoved = pressed && was && is->at_ns == was->at_ns; /* also if the picked instance could not be stopped */
     bool now = pressed && is->at_ns == c->before->now_ns && (!was || drop_due(c->before, node));
     if (pressed && !now && (!unmoved || dropped))
         return verdict_bad(c->v, "pressure: of %s the wrong moment is remembered", id);
@@ -172,7 +172,7 @@ static bool remembered_judge(const struct case_ *c, size_t node, bool dropped)
 static bool pressure_judge(const struct case_ *c)
 {
     uint32_t stopping = 0, drops = 0, picked = 0;
-    bool before = false; /* some were picked at this very moment, by an earlier plan: then no more are */
+    bool before = false; /* an earlier plan picked instances at this moment: then this plan picks no more */
     bool *dropped = ARENA_ARRAY(&((struct world *)(uintptr_t)c->after)->arena, bool, c->before->nodes_len + 1);
 
     for (size_t n = 0; n < c->before->nodes_len; n++) {
@@ -182,7 +182,8 @@ static bool pressure_judge(const struct case_ *c)
         (void)use_left(c->before, n, &stopping);
         before |= known && known->at_ns == c->before->now_ns;
         const struct berth_fact *is = fact_find(c->after, BERTH_FACT_PRESSURE, 0, c->before->nodes[n].id);
-        /* At this very moment, by an earlier plan; or by this one, and it stops for another reason or not at all. */
+        /* Picked at this moment by an earlier plan; or by this plan, and the instance stops for another cause or not at
+         * all. */
         picked += known && (known->at_ns == c->before->now_ns || (is && is->at_ns == c->before->now_ns));
     }
     for (size_t i = 0; i < berth_plan_actions(c->plan); i++) {
@@ -190,7 +191,7 @@ static bool pressure_judge(const struct case_ *c)
         const struct seat *s = a.instance ? world_find_seat(c->before, a.instance) : NULL;
         if (a.op != BERTH_STOP || a.cause != BERTH_CAUSE_PRESSURE || !s)
             continue;
-        /* Whoever was to take over from it goes with it. */
+        /* The replacement of an evicted instance stops with it. */
         if (s->is.replaces && world_find_seat(c->before, s->is.replaces))
             continue;
         if (!drop_judge(c, s))
@@ -200,7 +201,7 @@ static bool pressure_judge(const struct case_ *c)
         dropped[s->node] = true;
         drops++;
     }
-    picked -= drops < picked ? drops : picked; /* these are counted */
+    picked -= drops < picked ? drops : picked; /* the picked instances that this plan stops are counted in `drops` */
     if (drops && stopping + drops > c->before->policy.pressure.drops)
         return verdict_bad(c->v, "pressure: %u stop, and %u more are stopped", stopping, drops);
     for (size_t n = 0; n < c->before->nodes_len; n++) {
@@ -214,9 +215,9 @@ static bool pressure_judge(const struct case_ *c)
                : true;
 }
 
-/* ---- nodes that are over ---------------------------------------------------------------------------------------- */
+/* ---- nodes over capacity ---------------------------------------------------------------------------------------- */
 
-/* What those that stay ask for. */
+/* Returns true if the instances that stay request more of the resource than the node has. */
 static bool lacks(const struct world *world, size_t node, const char *resource, const bool *leaves)
 {
     int64_t held = 0, has = amount_of(world->nodes[node].overcommit, world->nodes[node].overcommit_len, resource);
@@ -243,7 +244,7 @@ static bool sheds_before(const struct world *world, const struct seat *a, const 
     return pa != pb ? pa < pb : a->is.id > b->is.id;
 }
 
-/* Marks who is to leave the node, one after another. */
+/* Marks the instances that are to leave the node, in order. */
 static void shed_list(const struct world *world, size_t node, bool *leaves, bool *asked)
 {
     for (;;) {
@@ -272,11 +273,11 @@ static bool over_action(const struct case_ *c, const struct berth_action *a, con
     for (size_t i = 0; i < c->before->seats_len; i++) {
         const struct seat *s = &c->before->seats[i];
         const struct seat *old = s->is.replaces ? world_find_seat(c->before, s->is.replaces) : NULL;
-        bool with_old = old && leaves[old - c->before->seats]; /* goes with the one it was to take over from */
+        bool with_old = old && leaves[old - c->before->seats]; /* it stops with the instance that it was to replace */
         if (s->is.id == of && (leaves[i] || (a->op == BERTH_STOP && with_old)))
             return true;
     }
-    /* One that gave way is placed anew. */
+    /* A pod that was stopped is placed anew. */
     return a->op != BERTH_STOP && !a->replaces;
 }
 
@@ -298,7 +299,7 @@ static bool over_judge(const struct case_ *c)
     return true;
 }
 
-/* ---- evening out ------------------------------------------------------------------------------------------------ */
+/* ---- rebalancing ------------------------------------------------------------------------------------------------ */
 
 static int64_t load_of(const struct world *world, size_t node, const char *resource)
 {
@@ -313,7 +314,8 @@ static int64_t load_of(const struct world *world, size_t node, const char *resou
     return load > used ? load : used;
 }
 
-/* In thousandths of what is there, with or without the load of a seat. */
+/* Returns the higher utilisation of cpu and memory, in thousandths of what is allocatable. `sign` 1 adds the load of
+ * `s` to the node's, -1 subtracts it. */
 static int64_t share_with(const struct world *world, size_t node, const struct seat *s, int sign)
 {
     static const char *const resources[] = {"cpu", "memory"};
@@ -333,7 +335,7 @@ static int64_t share_with(const struct world *world, size_t node, const struct s
     return most;
 }
 
-/* Something is remembered of moving it, and still means something. */
+/* Returns true if a migration of the instance is remembered and still in force. */
 static bool moves_already(const struct world *world, const struct seat *s)
 {
     const struct berth_fact *f = fact_find(world, BERTH_FACT_MIGRATION, s->is.id, "");
@@ -349,7 +351,7 @@ static bool moves_already(const struct world *world, const struct seat *s)
     return false;
 }
 
-/* `then` is the world as it was before this very move. */
+/* `then` is the world just before this move. */
 static bool even_judge(const struct case_ *c, const struct world *then, const struct berth_action *a)
 {
     const struct berth_rebalance *policy = &c->before->policy.rebalance;
@@ -398,7 +400,8 @@ static bool undone_judge(const struct case_ *c, const struct berth_action *a)
     return true;
 }
 
-/* One that was taken back is not: the new one goes, and what is remembered stays for a while. */
+/* No migration fact outlives its instance. The fact of an undone migration stays for UNDONE_NS after its new instance
+ * was stopped. */
 static bool facts_judge(const struct case_ *c)
 {
     for (size_t i = 0; i < c->after->facts_len; i++) {

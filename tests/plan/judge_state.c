@@ -1,4 +1,4 @@
-/* judge_state.c - invariants of the state that a plan leaves behind. */
+/* judge_state.c - checks the invariants of the state that a plan leaves behind. */
 #include <inttypes.h>
 
 #include "judge.h"
@@ -6,7 +6,7 @@
 
 /* ---- 1: capacity ------------------------------------------------------------------------------------------------ */
 
-/* What was over before may stay, but gets nothing more. */
+/* A node that was over its capacity before may stay so, but gets nothing more. */
 static bool capacity_of(const struct world *before, const struct world *after, size_t node, const char *resource,
                         struct verdict *v)
 {
@@ -94,7 +94,8 @@ static bool gpus_judge(const struct world *before, const struct world *after, st
 
 /* ---- 10: gangs -------------------------------------------------------------------------------------------------- */
 
-/* Pods of which an instance is in one of the states, a bit each. Tasks of a job beyond those asked for do not count. */
+/* Returns the number of pods with an instance in one of the states (one bit each). Tasks of a job beyond its replicas
+ * do not count. */
 static uint32_t tasks_in(const struct world *world, size_t workload, unsigned states, bool alarm)
 {
     const struct berth_workload *w = &world->workloads[workload];
@@ -108,7 +109,7 @@ static uint32_t tasks_in(const struct world *world, size_t workload, unsigned st
     return len;
 }
 
-/* Those that stop are not placed; those of a job that ended well are done, and count for the minimum only. */
+/* Stopping pods are not placed. Ended tasks of a job are done, and count for the minimum only. */
 static bool gang_judge(const struct world *world, const char *gang, bool alarm, struct verdict *v)
 {
     const unsigned placed_states =
@@ -144,7 +145,7 @@ static bool gangs_judge(const struct world *after, bool alarm, struct verdict *v
 
 /* ---- minimum available ------------------------------------------------------------------------------------------ */
 
-/* Pods with a ready instance. */
+/* Returns the number of pods with a ready instance. */
 static uint32_t ready_len(const struct world *world, size_t workload)
 {
     uint32_t len = 0;
@@ -168,8 +169,9 @@ static uint32_t least_available(const struct berth_workload *w)
     return w->replicas > 1 ? w->replicas - 1 : w->replicas;
 }
 
-/* Fewer ready pods than the minimum are never made on purpose. Tasks of jobs are not alike, gangs go whole, a lost node is no purpose, and who wants to
- * be stopped by a drain has asked for it. */
+/* A plan must not reduce the ready pods below the minimum available. Exempt are jobs, whose tasks are not alike; gangs,
+ * which stop whole; workloads with instances on a lost node; and workloads that ask to be stopped by a drain
+ * (BERTH_DRAIN_STOP). */
 static bool available_judge(const struct world *before, const struct world *after, struct verdict *v)
 {
     for (size_t w = 0; w < after->workloads_len; w++) {

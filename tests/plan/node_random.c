@@ -1,4 +1,4 @@
-/* node_random.c - random resources, nodes and volumes. */
+/* node_random.c - makes random resources, nodes and volumes. */
 #include <string.h>
 
 #include "world.h"
@@ -77,7 +77,7 @@ static void consumed_random(struct world *world, struct rng *r, struct berth_nod
     node->consumed_len = len;
     node->consumed_ns = world->now_ns - rng_range(r, 0, 40) * MINUTE_NS;
     if (rng_chance(r, 5))
-        node->consumed_ns = world->now_ns - 30 * MINUTE_NS; /* the period ends this very moment */
+        node->consumed_ns = world->now_ns - 30 * MINUTE_NS; /* the period ends at this very moment */
 }
 
 static void labels_random(struct world *world, struct rng *r, struct berth_node *node)
@@ -155,7 +155,7 @@ static void extras_random(struct world *world, struct rng *r, struct berth_node 
     }
 }
 
-/* A node that is held to one size has pages of no other. */
+/* A node that is restricted to one page size has huge pages of no other size. */
 static void page_size_random(struct rng *r, struct berth_node *node)
 {
     if (!rng_chance(r, 20))
@@ -171,7 +171,8 @@ struct berth_node node_random(struct world *world, struct rng *r, size_t number)
 {
     struct berth_node node = {.id = arena_fmt(&world->arena, "n%zu", number)};
 
-    /* One draw per statement, here and elsewhere: compilers evaluate initialisers and arguments in orders of their own. */
+    /* One draw per statement, here and elsewhere: the order in which initialisers and arguments are evaluated differs
+     * between compilers. */
     node.since_ns = world->now_ns - rng_range(r, 0, 20) * MINUTE_NS;
     node.zone = RNG_PICK(r, char *, "za", "za", "zb", "zb", "zc", NULL);
     node.rack = RNG_PICK(r, char *, "k1", "k2", "k3", "k4", "");
@@ -198,7 +199,7 @@ struct berth_node node_random(struct world *world, struct rng *r, size_t number)
 
 void nodes_random(struct world *world, struct rng *r, size_t len)
 {
-    bool alike = rng_chance(r, 25); /* equal nodes make ties */
+    bool alike = rng_chance(r, 25); /* equal nodes give equal scores */
 
     for (size_t i = 0; i < len; i++) {
         struct berth_node node = node_random(world, r, i);

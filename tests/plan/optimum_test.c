@@ -1,9 +1,9 @@
-/* optimum_test.c - how far from the best is a plan? Against an exhaustive search, on small clusters.
+/* optimum_test.c - compares plans with the optimum of an exhaustive search, on small clusters.
  *
- * The size of a pod is the sum of its requests, each as a share of one node. With every request at most half a node the
- * factor is proven: a pod that is left over finds on each node less than half of some resource free, so every node is
- * more than half full of something, and no node can be fuller than one of everything. So no plan is worse than
- * 2 x resources. What is seen on these seeds is far better, and is asserted as well.
+ * The size of a pod is the sum of its requests, each as a share of one node. If every request is at most half a node, a
+ * bound is proven: on each node a pod that is not placed finds less than half of some resource free, so every node is
+ * more than half full of some resource, and no node can hold more than its whole of each resource. So the optimum is at
+ * most 2 x resources times what a plan places. The ratio on these seeds is far better, and is asserted as well.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ struct search {
     size_t best_pods;
 };
 
-/* Every assignment of the pods from `pod` on, to every node or none. */
+/* Tries every assignment of the pods from `pod` on, each to every node or to none. */
 static void search_from(struct search *s, size_t pod, int64_t size, size_t placed)
 {
     if (size > s->best_size)
@@ -65,7 +65,7 @@ static void search_from(struct search *s, size_t pod, int64_t size, size_t place
     }
 }
 
-/* One workload per pod, so that the plan sees them one by one; or one workload for all of the same shape. */
+/* Makes one workload per pod, so that the plan handles them one by one, or with `alike` one workload for all pods. */
 static struct berth_cluster *puzzle_load(const struct puzzle *p, bool alike)
 {
     struct berth_cluster *c = berth_cluster_new();
@@ -93,7 +93,7 @@ static struct berth_cluster *puzzle_load(const struct puzzle *p, bool alike)
     return c;
 }
 
-/* Size and number of what the planner places. */
+/* Returns the total size and the number of the pods that the planner places. */
 static void puzzle_plan(const struct puzzle *p, bool alike, const char *profile, int64_t *ret_size, size_t *ret_pods)
 {
     struct berth_cluster *c = puzzle_load(p, alike);
@@ -157,7 +157,7 @@ static void no_plan_is_far_from_the_best(void **state)
     assert_true(worst < 2);
 }
 
-/* With every profile, told as one workload or as many. */
+/* With every profile, as one workload and as one workload per pod. */
 static void equal_pods_are_packed_perfectly(void **state)
 {
     (void)state;

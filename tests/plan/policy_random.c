@@ -1,4 +1,6 @@
-/* policy_random.c - random policies beside the profile, and what they look at: real use, wishes, what is remembered. */
+/* policy_random.c - makes random policies apart from the profile, and their inputs: real usage, requested migrations,
+ * facts.
+ */
 #include <string.h>
 
 #include "rules.h"
@@ -42,11 +44,11 @@ static struct berth_policy policy_random(struct world *world, struct rng *r)
     return policy;
 }
 
-/* How much of cpu and memory it uses, beside what its limits are about. */
+/* Makes the instance report usage of cpu and memory in addition to that of its limited resources. */
 void use_random(struct world *world, struct rng *r, struct seat *seat)
 {
     static const char *const resources[] = {"cpu", "memory"};
-    if (seat->is.state == BERTH_RESERVED) /* its node does not even know of it */
+    if (seat->is.state == BERTH_RESERVED) /* its node does not know of it yet */
         return;
     struct berth_usage *u = ARENA_ARRAY(&world->arena, struct berth_usage, seat->is.usage_len + 2);
     size_t len = seat->is.usage_len;
@@ -77,12 +79,12 @@ void node_use_random(struct world *world, struct rng *r, struct berth_node *node
 
     a[0] = (struct berth_amount){"memory", rng_range(r, 0, 120) * (memory / 100)};
     a[1] = (struct berth_amount){"cpu", rng_range(r, 0, cpu)};
-    a[2] = (struct berth_amount){"entropy", 5}; /* nobody's business */
+    a[2] = (struct berth_amount){"entropy", 5}; /* a resource that no rule uses */
     node->used = a;
     node->used_len = (size_t)rng_range(r, 0, 3);
 }
 
-/* Somebody wants it elsewhere; or, where that has begun, wants it back. */
+/* A manual request to migrate an instance, or to undo a migration. */
 bool wish_random(struct world *world, struct rng *r, struct berth_fact *ret)
 {
     if (!world->seats_len)
@@ -99,14 +101,14 @@ bool wish_random(struct world *world, struct rng *r, struct berth_fact *ret)
     return true;
 }
 
-/* ---- worlds in which it matters --------------------------------------------------------------------------------- */
+/* ---- worlds with pressure, overload or uneven usage ------------------------------------------------------------- */
 
 static bool at_ease(const struct berth_workload *w)
 {
     return w->kind == BERTH_SERVICE && text_same(w->gang, "");
 }
 
-/* Services that can do without some of their pods, all of which run. */
+/* Makes services that tolerate the loss of pods, all of whose pods run. */
 static void services_at_ease(struct world *world)
 {
     for (size_t i = 0; i < world->workloads_len; i++)
@@ -169,7 +171,7 @@ static void use_is_uneven(struct world *world, struct rng *r)
         struct seat *s = &world->seats[i];
         use_random(world, r, s);
         if (s->workload != NONE && at_ease(&world->workloads[s->workload]))
-            world->workloads[s->workload].replicas = 0; /* as many as there are, below */
+            world->workloads[s->workload].replicas = 0; /* counted below: as many as there are instances */
     }
     for (size_t i = 0; i < world->seats_len; i++)
         if (world->seats[i].workload != NONE && at_ease(&world->workloads[world->seats[i].workload]))

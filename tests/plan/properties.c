@@ -1,4 +1,4 @@
-/* properties.c - the properties, one world at a time. */
+/* properties.c - checks the properties, one world at a time. */
 #include "properties.h"
 
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 
 enum { STEPS_MAX = 4, FAILURES_SHOWN = 5 };
 
-/* A plan with what it was made from. */
+/* A plan with the snapshot and the cluster from which it was made. */
 struct made {
-    struct berth_cluster *cluster; /* NULL: not ours */
+    struct berth_cluster *cluster; /* NULL: owned by the caller */
     struct berth_snapshot *snapshot;
     struct berth_plan *plan;
 };
@@ -102,7 +102,8 @@ static bool audited(const struct berth_cluster *cluster, const char *when, struc
     return berth_audit(cluster, &err) == 0 ? true : verdict_bad(v, "audit %s: %s", when, err.text);
 }
 
-/* The plan of a live cluster, against one loaded in another order, and against itself. */
+/* Compares the plan of a live cluster with a second plan of the same snapshot and with the plan of a cluster that was
+ * loaded in another order. */
 static bool order_check(const struct world *world, const struct made *live, struct verdict *v)
 {
     struct made other = {0};
@@ -135,7 +136,7 @@ static size_t pods_pending(struct berth_plan *plan, const char *workload)
     return len;
 }
 
-/* A budget is broken only where somebody would have to wait otherwise. */
+/* A plan may break a budget only if some pod would otherwise have to wait. */
 static bool budgets_check(const struct world *world, const struct made *live, struct verdict *v)
 {
     struct berth_policy policy = world_policy(world);
@@ -153,7 +154,8 @@ static bool budgets_check(const struct world *world, const struct made *live, st
     return good ? true : verdict_bad(v, "budgets: broken, and nobody has to wait where they are kept");
 }
 
-/* Applied by the library and applied naively: nothing to do in either, and both are the same. */
+/* Applies the plan with the library; `after` has it applied naively. Both must give an empty next plan, and the same
+ * one. */
 static bool fixpoint_check(const struct world *before, const struct world *after, struct berth_cluster *cluster,
                            const struct made *live, struct verdict *v)
 {
@@ -171,7 +173,8 @@ static bool fixpoint_check(const struct world *before, const struct world *after
     return good;
 }
 
-/* One plan of a live cluster that should be as `world` says; *ret_after is the world then, initialised also on failure. */
+/* Makes and checks one plan of a live cluster, which must match `world`. *ret_after is the world with the plan applied;
+ * it is initialised also on failure. */
 static bool step_check(const struct world *world, struct berth_cluster *cluster, struct world *ret_after,
                        struct verdict *v)
 {
@@ -202,7 +205,7 @@ bool world_check(const struct world *world, struct verdict *v)
     return good;
 }
 
-/* An old snapshot gives the old plan, whatever has happened to its cluster. */
+/* An old snapshot must give the old plan, whatever changed in its cluster since. */
 static bool frozen_check(struct made *old, const struct world *world, uint64_t hash, struct verdict *v)
 {
     struct berth_policy policy = world_policy(world);
@@ -237,7 +240,7 @@ static bool history_check(struct world *worlds, struct berth_cluster *cluster, s
     return rest_check(&worlds[steps], v);
 }
 
-/* For a person: the world of the failing step, or the smallest like it. */
+/* Prints the world of the failing step, or the smallest world that fails like it. */
 static void failure_show(struct world *world, const struct verdict *v)
 {
     struct verdict alone = {0};
@@ -289,7 +292,7 @@ static uint64_t env_number(const char *name, uint64_t otherwise)
     return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* For the last words of a process that an assertion ends. */
+/* The present seed, printed when an assertion ends the process. */
 static volatile uint64_t seed_at_work;
 
 static void seed_cry(int sig)

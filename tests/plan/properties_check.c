@@ -1,4 +1,4 @@
-/* properties_check.c - the same as properties_test.c, on many more random clusters, as far as its time goes (bound.h). */
+/* properties_check.c - the checks of properties_test.c on many more random clusters, within a time bound (bound.h). */
 /* bed: seeds, in part */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,15 +1,16 @@
-/* properties_rest.c - where nothing happens but what plans say, and all that starts comes up: it comes to rest.
+/* properties_rest.c - checks that a cluster comes to rest if only its plans change it and every start succeeds.
  *
- * Time goes on by itself, from one recheck to the next. Whoever takes over from another uses as much as that one did.
- * Without pressure: a replica that is stopped on one node for what it really uses may be too much for the next, too.
+ * The clock advances by itself, from one recheck to the next. A replacement reports the same usage as the instance that
+ * it replaces. Pressure is switched off: an instance that is evicted for its real usage may overload the next node,
+ * too.
  */
 #include <stdlib.h>
 
 #include "properties.h"
 #include "rules.h"
 
-/* Most rounds are rechecks: each job that runs for longer than was expected is expected to need twice as long, until the end of
- * time. */
+/* Most rounds are rechecks: a job that exceeds its expected run time is then expected to need twice as long, again and
+ * again until the end of time. */
 enum { ROUNDS_MAX = 2000, NODES_MAX = 12 };
 
 static bool listens(const struct world *world, const struct seat *s)
@@ -26,7 +27,7 @@ static void inherit(const struct world *world, struct seat *s)
     s->is.usage_len = old->is.usage_len;
 }
 
-/* Everybody does as told; returns whether anything changed. */
+/* Completes all starts and stops on nodes that are not lost. Returns true if anything changed. */
 static bool obey(struct world *world)
 {
     bool changed = false;
@@ -48,7 +49,7 @@ static bool obey(struct world *world)
     return changed;
 }
 
-/* Plans once; *ret_recheck is when to look again. Returns whether something was decided. */
+/* Makes and applies one plan. *ret_recheck is the time of the next one. Returns true if the plan was not empty. */
 static bool decide(struct world *world, int64_t *ret_recheck, struct verdict *v)
 {
     struct berth_snapshot *snapshot = NULL;

@@ -1,4 +1,4 @@
-/* properties_test.c - thousands of random clusters; see properties.h. */
+/* properties_test.c - checks the properties of thousands of random clusters (properties.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ static void every_cluster_has_the_properties(void **state)
     assert_int_equal(seeds_check_within(1, bound), 0);
 }
 
-/* See claims_random.c. */
+/* Worlds with preemption; see claims_random.c. */
 static void where_pods_give_way_too(void **state)
 {
     (void)state;
@@ -22,7 +22,8 @@ static void where_pods_give_way_too(void **state)
     assert_int_equal(seeds_check_within(CLAIMS_FROM, bound), 0);
 }
 
-/* A resource that becomes known after a freeze has no column yet; it was once taken for the GPUs' one. */
+/* A resource that becomes known after a freeze has no column in that snapshot; it was once confused with the column of
+ * GPUs. */
 static void what_nobody_has_is_nowhere(void **state)
 {
     (void)state;
@@ -51,7 +52,7 @@ static void what_nobody_has_is_nowhere(void **state)
     berth_cluster_free(c);
 }
 
-/* Each of these once broke a property that the first few thousand do not reach. */
+/* Each of these seeds once broke a property, and none is among the first few thousand. */
 static void seeds_that_once_failed(void **state)
 {
     static const uint64_t seeds[] = {3401,    6877,    9119,    9520,    11233,   16923,   17403,   1002056,

@@ -17,13 +17,13 @@ static inline uint64_t rng_next(struct rng *r)
     return x ^ (x >> 31);
 }
 
-/* 0 to n - 1; 0 for n of 0. */
+/* Returns 0 to n - 1; 0 if n is 0. */
 static inline uint32_t rng_below(struct rng *r, size_t n)
 {
     return n ? (uint32_t)(rng_next(r) % n) : 0;
 }
 
-/* Both ends included. */
+/* Returns low to high, both included. */
 static inline int64_t rng_range(struct rng *r, int64_t low, int64_t high)
 {
     return low + (int64_t)(rng_next(r) % (uint64_t)(high - low + 1));
@@ -34,6 +34,6 @@ static inline bool rng_chance(struct rng *r, unsigned percent)
     return rng_next(r) % 100 < percent;
 }
 
-/* One of the arguments, all of one type. */
+/* Picks one of the values, all of the given type. */
 #define RNG_PICK(r, type, ...)                                                                                         \
     ((const type[]){__VA_ARGS__})[rng_below((r), sizeof((const type[]){__VA_ARGS__}) / sizeof(type))]

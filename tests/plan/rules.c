@@ -60,7 +60,7 @@ const struct berth_shape *shape_asked(const struct ask *ask)
     return ask->shape ? ask->shape : &ask->world->workloads[ask->workload].shape;
 }
 
-/* ---- of the node alone ------------------------------------------------------------------------------------------ */
+/* ---- rules about the node alone --------------------------------------------------------------------------------- */
 
 static bool state_refuses(const struct ask *ask, size_t node)
 {
@@ -79,7 +79,7 @@ static bool domain_refuses(const struct ask *ask, size_t node)
     return shape->domains_len && !text_in(ask->world->nodes[node].domain, shape->domains, shape->domains_len);
 }
 
-/* A node that does not say its architecture has none that could be asked for. */
+/* A node without an architecture matches no requested architecture. */
 static bool arch_refuses(const struct ask *ask, size_t node)
 {
     const char *arch = shape_asked(ask)->arch;
@@ -177,7 +177,7 @@ static bool taints_refuse(const struct ask *ask, size_t node)
     return false;
 }
 
-/* The size of page that a resource counts; 0: it is not about huge pages. */
+/* Returns the page size of a resource of huge pages; 0: another resource. */
 static int64_t page_size_of(const char *resource)
 {
     if (strcmp(resource, "hugepages-2Mi") == 0)
@@ -215,7 +215,7 @@ static bool volume_reach_refuses(const struct ask *ask, size_t node)
     return false;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------ */
+/* ---- table of all rules ----------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;

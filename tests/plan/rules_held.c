@@ -1,4 +1,4 @@
-/* rules_held.c - naive rules about what others hold: resources, GPUs, ports, volumes. */
+/* rules_held.c - naive rules about what other pods hold: resources, GPUs, ports, volumes. */
 #include <string.h>
 
 #include "rules_parts.h"
@@ -11,7 +11,7 @@ int64_t amount_of(const struct berth_amount *list, size_t len, const char *resou
     return 0;
 }
 
-/* The period that began at consumed_ns is over at consumed_ns + period_ns. */
+/* The period that began at consumed_ns ends at consumed_ns + period_ns. */
 static int64_t node_consumed(const struct world *world, const struct berth_node *n, const char *resource)
 {
     size_t r = world_find_resource(world, resource);
@@ -31,7 +31,7 @@ static bool node_lists(const struct berth_node *n, const char *resource)
     return false;
 }
 
-/* Of pods and of volumes to attach a node that does not say how many takes any number, as in Kubernetes. */
+/* As in Kubernetes, a node that does not list `pods` or an `attach-` resource takes any number of pods or volumes. */
 static bool resource_optional(const char *resource)
 {
     return text_same(resource, "pods") || strncmp(resource, "attach-", 7) == 0;
@@ -96,7 +96,8 @@ int64_t rule_promised(const struct ask *ask, size_t node, const char *resource)
     return sum;
 }
 
-/* It must fit beside what is there now, and beside what will be there when stops and reservations have come true. */
+/* A request must fit with the present instances, and with those that are there after all stops and reservations are
+ * done. */
 bool request_refused(const struct ask *ask, size_t node, struct berth_amount request)
 {
     int64_t capacity = rule_capacity(ask->world, node, request.resource);
@@ -122,7 +123,7 @@ static bool volume_attached(const struct ask *ask, size_t node, const char *volu
     return false;
 }
 
-/* More volumes than the node says it can attach. */
+/* Returns true if the node has more volumes attached than it says it can attach. */
 static bool over_attached(const struct ask *ask, size_t node, const char *resource)
 {
     int64_t len = 0;
@@ -141,8 +142,8 @@ static bool over_in(const struct ask *ask, size_t node, const char *resource)
     return rule_active(ask, node, resource) > capacity || rule_promised(ask, node, resource) > capacity;
 }
 
-/* A node that holds more of anything than it has, now or when its promises have come true, or of which more was consumed
- * than there is, gets nothing new, whatever the pod asks for. */
+/* A node gets no new pods, whatever they request, if it holds more of any resource than it has, now or after all stops
+ * and reservations are done, or if more of a resource was consumed than it has. */
 bool over_refuses(const struct ask *ask, size_t node)
 {
     const struct berth_node *n = &ask->world->nodes[node];
@@ -176,7 +177,8 @@ uint32_t rule_gpu_share(const struct berth_shape *shape)
     return shape->gpu.milli ? shape->gpu.milli : BERTH_GPU_MILLI;
 }
 
-/* The sums of what instances hold of one device. Those that stop count in the first, those reserved in the second. */
+/* What instances hold of one device. `active` includes stopping instances, `promised` includes reserved ones
+ * instead. */
 struct gpu_held {
     int64_t milli_active, milli_promised, bytes_active, bytes_promised;
 };
@@ -197,7 +199,7 @@ static struct gpu_held gpu_held(const struct ask *ask, size_t node, size_t devic
     return held;
 }
 
-/* A share may not need more memory than the device has, a whole one neither. */
+/* Neither a share nor a whole device may need more memory than the device has. */
 bool rule_gpu_suits(const struct berth_gpu *gpu, const struct berth_shape *shape)
 {
     if (shape->gpu.models_len && !text_in(gpu->model, shape->gpu.models, shape->gpu.models_len))
@@ -205,7 +207,7 @@ bool rule_gpu_suits(const struct berth_gpu *gpu, const struct berth_shape *shape
     return !gpu->unhealthy && shape->gpu.memory_bytes <= gpu->memory_bytes;
 }
 
-/* Too few devices of that kind, whoever holds them. */
+/* Returns true if the node has too few suitable devices, whether they are free or not. */
 bool gpu_kind_refuses(const struct ask *ask, size_t node)
 {
     const struct berth_shape *shape = shape_asked(ask);
@@ -271,7 +273,7 @@ static bool ports_clash(const struct berth_shape *shape, const struct berth_port
     return false;
 }
 
-/* A reserved port is taken too. */
+/* Ports of reserved pods are taken, too. */
 bool ports_refuse(const struct ask *ask, size_t node)
 {
     const struct berth_shape *shape = shape_asked(ask);
@@ -285,7 +287,7 @@ bool ports_refuse(const struct ask *ask, size_t node)
     return ports_clash(shape, n->ports, n->ports_len);
 }
 
-/* A volume that is not shared may be mounted by several pods, but on one node only. */
+/* Several pods may mount an unshared volume, but only on one node. */
 bool volume_busy_refuses(const struct ask *ask, size_t node)
 {
     const struct berth_shape *shape = shape_asked(ask);
@@ -302,7 +304,7 @@ bool volume_busy_refuses(const struct ask *ask, size_t node)
     return false;
 }
 
-/* Volumes of the driver that would be attached: those that are, and those asked for. */
+/* Returns the number of the driver's volumes attached to the node if the pod is placed there. */
 static int64_t volumes_attached(const struct ask *ask, size_t node, const char *driver)
 {
     const struct berth_shape *shape = shape_asked(ask);
@@ -317,8 +319,8 @@ static int64_t volumes_attached(const struct ask *ask, size_t node, const char *
     return len;
 }
 
-/* A node that does not name the resource attaches any number, as in Kubernetes. A volume that is attached already costs
- * nothing more, even where the node is over its limit. */
+/* As in Kubernetes, a node that does not list the resource attaches any number of volumes. An attached volume costs
+ * nothing more, even if the node is over its limit. */
 bool attach_refuses(const struct ask *ask, size_t node)
 {
     const struct berth_shape *shape = shape_asked(ask);

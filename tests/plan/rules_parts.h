@@ -1,4 +1,4 @@
-/* rules_parts.h - the rules one by one, for the table in rules.c, and what they share. */
+/* rules_parts.h - the single rule functions for the table in rules.c, and the helpers that they share. */
 #pragma once
 
 #include "rules.h"
@@ -8,7 +8,7 @@ bool text_in(const char *s, const char *const *list, size_t len);
 const struct berth_shape *shape_asked(const struct ask *ask);
 const struct berth_label *label_find(const struct berth_label *labels, size_t len, const char *key); /* NULL: none */
 
-/* Each: does the node refuse? */
+/* Each returns true if the node refuses the pod. */
 bool over_refuses(const struct ask *ask, size_t node);
 bool pressure_refuses(const struct ask *ask, size_t node);
 bool headroom_refuses(const struct ask *ask, size_t node);

@@ -1,7 +1,7 @@
-/* rules_relief.c - naive rules about real use and about what is kept free. */
+/* rules_relief.c - naive rules about real usage and about headroom. */
 #include "rules_relief.h"
 
-/* ---- use -------------------------------------------------------------------------------------------------------- */
+/* ---- usage ------------------------------------------------------------------------------------------------------ */
 
 int64_t seat_uses(const struct seat *s, const char *resource)
 {
@@ -80,7 +80,7 @@ static bool reserve_refuses(const struct ask *ask, size_t node, const struct ber
     for (size_t n = 0; n < world->nodes_len; n++)
         for (size_t i = 0; i < world->nodes[n].allocatable_len; i++)
             known |= text_same(world->nodes[n].allocatable[i].resource, reserve->resource);
-    if (!known) /* what nobody has cannot be kept */
+    if (!known) /* no node has the resource: there is no headroom to keep */
         return false;
     for (size_t n = 0; n < world->nodes_len; n++) {
         if (!same_zone(world, node, n))
@@ -96,7 +96,7 @@ static bool reserve_refuses(const struct ask *ask, size_t node, const struct ber
     return keep > 0 && need > 0 && free - need < keep;
 }
 
-/* Only of ready nodes: the others refuse anyway. */
+/* Checks ready nodes only; the others refuse every pod anyway. */
 bool headroom_refuses(const struct ask *ask, size_t node)
 {
     const struct berth_headroom *h = &ask->world->policy.headroom;

@@ -1,4 +1,4 @@
-/* rules_topology.c - naive rules about where other pods are: spread, near, apart. */
+/* rules_topology.c - naive rules about where other pods are: spread, affinity, anti-affinity. */
 #include "rules_parts.h"
 
 const char *rule_topology(const struct berth_node *node, const char *topology)
@@ -13,7 +13,7 @@ const char *rule_topology(const struct berth_node *node, const char *topology)
     return label ? label->value : NULL;
 }
 
-/* Without a workload there are no labels, which NOT_IN and NOT_EXISTS do not mind. */
+/* A removed workload has no labels, so NOT_IN and NOT_EXISTS select it. */
 static bool workload_selected(const struct world *world, const struct berth_term *select, size_t workload)
 {
     if (workload == NONE)
@@ -26,7 +26,7 @@ bool budget_counts(const struct world *world, size_t budget, size_t workload)
     return workload != NONE && workload_selected(world, &world->budgets[budget].select, workload);
 }
 
-/* Pods that the term picks, on all nodes with that value of the label; value NULL: with any. */
+/* Returns the number of selected pods on nodes with that value of the topology label; NULL: with any value. */
 static uint32_t selected_within(const struct ask *ask, const struct berth_term *select, const char *topology,
                                 const char *value)
 {
@@ -40,7 +40,7 @@ static uint32_t selected_within(const struct ask *ask, const struct berth_term *
     return len;
 }
 
-/* Could take the pod as far as the node itself is concerned. */
+/* Returns true if no static rule of the node refuses the pod. */
 static bool node_eligible(const struct ask *ask, size_t node)
 {
     for (int rule = 0; rule < RULE_STATIC_LEN; rule++)
@@ -49,7 +49,8 @@ static bool node_eligible(const struct ask *ask, size_t node)
     return true;
 }
 
-/* Has the node every topology that the pod's required spreads are about, and does it satisfy what they mind? */
+/* Returns true if the node has the topology label of each required spread of the pod, and satisfies the pod's node
+ * affinity and taints as far as spread->nodes requires that. */
 static bool node_counts(const struct ask *ask, const struct berth_spread *spread, size_t node)
 {
     const struct berth_shape *shape = shape_asked(ask);
@@ -68,7 +69,7 @@ static bool spread_minds(const struct ask *ask, const struct berth_spread *sprea
     return spread->nodes == BERTH_SPREAD_POSSIBLE ? node_eligible(ask, node) : node_counts(ask, spread, node);
 }
 
-/* Pods in a domain that count for a required spread; `after`: once all stops are done. */
+/* Returns the number of pods in a domain that count for a required spread; `after`: once all stops are done. */
 static uint32_t spread_within(const struct ask *ask, const struct berth_spread *spread, const char *value, bool after)
 {
     uint32_t len = 0;
@@ -85,7 +86,8 @@ static uint32_t spread_within(const struct ask *ask, const struct berth_spread *
     return len;
 }
 
-/* The fewest in any domain that has a node which matters; 0 if there is none, or there are too few domains. */
+/* Returns the lowest count of any domain with an eligible node; 0 if there is none or fewer domains than
+ * min_domains. */
 static uint32_t spread_least(const struct ask *ask, const struct berth_spread *spread, bool after)
 {
     uint32_t least = UINT32_MAX, domains = 0;
@@ -105,7 +107,7 @@ static uint32_t spread_least(const struct ask *ask, const struct berth_spread *s
     return domains == 0 || domains < spread->min_domains ? 0 : least;
 }
 
-/* The pod counts itself only if its own term picks it, as in Kubernetes. */
+/* As in Kubernetes, the pod counts itself only if its own term selects it. */
 bool spread_refuses(const struct ask *ask, size_t node)
 {
     const struct berth_shape *shape = shape_asked(ask);
@@ -125,7 +127,7 @@ bool spread_refuses(const struct ask *ask, size_t node)
     return false;
 }
 
-/* The first of a group that wants to be near itself may stand anywhere. */
+/* The first pod of a group with affinity to itself may be placed anywhere. */
 bool near_refuses(const struct ask *ask, size_t node)
 {
     const struct berth_shape *shape = shape_asked(ask);
@@ -146,7 +148,8 @@ bool near_refuses(const struct ask *ask, size_t node)
     return false;
 }
 
-/* One pod there forbids this one beside it, by what its workload says now; without a workload it forbids nothing. */
+/* Returns true if the anti-affinity in the present shape of the instance's workload keeps the pod from the node. A
+ * removed workload keeps no pod away. */
 static bool seat_keeps_apart(const struct ask *ask, const struct seat *seat, size_t node)
 {
     if (seat->workload == NONE)
@@ -164,7 +167,7 @@ static bool seat_keeps_apart(const struct ask *ask, const struct seat *seat, siz
     return false;
 }
 
-/* A node without the label is apart from everything. */
+/* A node without the topology label satisfies every anti-affinity. */
 bool apart_refuses(const struct ask *ask, size_t node)
 {
     const struct berth_shape *shape = shape_asked(ask);

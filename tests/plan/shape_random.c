@@ -1,4 +1,4 @@
-/* shape_random.c - random workloads and what their pods ask for. */
+/* shape_random.c - makes random workloads and shapes. */
 #include <string.h>
 
 #include "world.h"
@@ -96,7 +96,7 @@ static const struct berth_term *terms_random(struct world *world, struct rng *r,
     return terms;
 }
 
-/* On the labels of workloads: app, tier. */
+/* Selects by the labels of workloads: app and tier. */
 static struct berth_term select_random(struct world *world, struct rng *r)
 {
     struct berth_expr *e = ARENA_ARRAY(&world->arena, struct berth_expr, 2);
@@ -201,7 +201,7 @@ static void limits_random(struct world *world, struct rng *r, struct berth_shape
     l[0] = (struct berth_limit){"cpu", BERTH_ABSOLUTE, 500, 0};
     if (rng_chance(r, 20))
         l[0] = (struct berth_limit){"memory", BERTH_ABSOLUTE, 512 * MIB, 0};
-    for (size_t i = 0; i < shape->requests_len; i++) /* at least what is requested */
+    for (size_t i = 0; i < shape->requests_len; i++) /* at least the request */
         if (strcmp(shape->requests[i].resource, l[0].resource) == 0 && shape->requests[i].amount > l[0].amount)
             l[0].amount = shape->requests[i].amount;
     l[0].max = l[0].amount * RNG_PICK(r, int64_t, 0, 1, 2, 4);

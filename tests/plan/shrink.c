@@ -1,7 +1,7 @@
-/* shrink.c - the smallest world that still fails, for a person to read.
+/* shrink.c - reduces a failing world to the smallest one that still fails, for people to read.
  *
- * Greedy: take one thing away, check in a child process (an assertion in the library counts as a failure too), keep it
- * away if the complaint begins alike.
+ * The search is greedy: it removes one part, checks the world in a child process (an assertion in the library is a
+ * failure, too), and keeps the part removed if the failure text begins in the same way.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -13,7 +13,8 @@
 
 enum { ALIKE_CHARS = 11 };
 
-/* What a child process says of the world; static memory would be its own copy. */
+/* Checks the world in a child process and returns its verdict. The verdict is in shared memory, since the child has its
+ * own copy of all other memory. */
 static struct verdict fate(const struct world *world)
 {
     struct verdict said = {.bad = true, .text = "it crashes"};
@@ -48,7 +49,7 @@ static bool node_in_use(const struct world *world, size_t node)
     return world->nodes_len == 1;
 }
 
-/* Does the i-th thing to a copy of the world; false: there is no such thing. */
+/* Removes the i-th part from a copy of the world. Returns false if there is no such part. */
 typedef bool (*less_fn)(struct world *world, size_t i);
 
 static bool less_instances(struct world *world, size_t i)
@@ -188,7 +189,7 @@ static bool world_smaller(struct world *world, less_fn less, const struct verdic
             bool removed = world_size(&trial) < size;
             smaller |= removed;
             i += !removed;
-            *world = trial; /* the old one stays in memory: the new one shares with it */
+            *world = trial; /* the old world stays allocated: the new one shares its memory */
         } else {
             world_done(&trial);
             i++;

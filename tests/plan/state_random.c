@@ -1,14 +1,14 @@
-/* state_random.c - a random present: instances in every state, moves under way, reservations, and what has changed since.
+/* state_random.c - makes a random present state: instances in every state, moves, reservations, and later changes.
  *
- * Instances are put where the naive rules allow them, so that the past was legal; then the world moves on: nodes drain,
- * are lost or shrink, workloads are scaled, changed, suspended or removed.
+ * Instances are placed where the naive rules allow it, so that they were placed legally; then the world changes: nodes
+ * drain, are lost or shrink, and workloads are scaled, changed, suspended or removed.
  */
 #include <string.h>
 
 #include "rules.h"
 #include "world.h"
 
-/* Nodes may have changed state since: any will do for what stands there already. */
+/* The state of a node may have changed since its pods were placed, so any state will do. */
 static bool node_took(const struct ask *ask, size_t node)
 {
     uint32_t refusals = rules_all(ask, node);
@@ -41,7 +41,7 @@ static void usage_random(struct world *world, struct rng *r, const struct berth_
     instance->usage_len = shape->limits_len;
 }
 
-/* Puts one pod on a random node that takes it; NULL if the first few asked do not. */
+/* Puts one pod on a random node that takes it. Returns NULL if none of a few random nodes does. */
 static struct seat *pod_seat(struct world *world, struct rng *r, size_t workload, uint32_t ordinal)
 {
     const struct berth_workload *w = &world->workloads[workload];
@@ -82,7 +82,7 @@ static void workload_seat(struct world *world, struct rng *r, size_t workload)
     unsigned percent = RNG_PICK(r, unsigned, 100, 90, 50);
 
     if (rng_chance(r, 15))
-        pods += (uint32_t)rng_range(r, 1, 2); /* it was larger once */
+        pods += (uint32_t)rng_range(r, 1, 2); /* the workload was larger once */
     for (uint32_t ordinal = 0; ordinal < pods; ordinal++) {
         if (!rng_chance(r, percent))
             continue;
@@ -92,7 +92,7 @@ static void workload_seat(struct world *world, struct rng *r, size_t workload)
     }
 }
 
-/* All members, or, if one finds no place, none. */
+/* Places all members of a gang, or none if one finds no place. */
 static void gang_seat(struct world *world, struct rng *r, const char *gang)
 {
     size_t before = world->seats_len;
@@ -114,7 +114,7 @@ static void gang_seat(struct world *world, struct rng *r, const char *gang)
             return;
         }
     }
-    /* Something happened to it. */
+    /* A member failed or was told to stop. */
     if (world->seats_len > before && rng_chance(r, 20)) {
         size_t i = before + rng_below(r, world->seats_len - before);
         if (rng_chance(r, 50))
@@ -125,7 +125,7 @@ static void gang_seat(struct world *world, struct rng *r, const char *gang)
     }
 }
 
-/* A second instance of a pod on its way to take over. */
+/* Adds second instances of pods, which replace the first ones. */
 static void moves_random(struct world *world, struct rng *r)
 {
     size_t len = world->seats_len;
@@ -153,7 +153,7 @@ static bool pod_seated(const struct world *world, size_t workload, uint32_t ordi
     return false;
 }
 
-/* Instances on the node that stop. */
+/* Returns the instances on the node that are stopping. */
 static size_t stopping_on(struct world *world, size_t node, uint64_t **ret_ids)
 {
     uint64_t *ids = ARENA_ARRAY(&world->arena, uint64_t, world->seats_len + 1);
@@ -166,7 +166,7 @@ static size_t stopping_on(struct world *world, size_t node, uint64_t **ret_ids)
     return len;
 }
 
-/* A pod that waits where something stops, or stopped a moment ago. */
+/* Adds reserved pods on nodes where an instance is stopping, or stopped a moment ago. */
 static void reservations_random(struct world *world, struct rng *r)
 {
     for (size_t w = 0; w < world->workloads_len; w++) {
@@ -180,7 +180,7 @@ static void reservations_random(struct world *world, struct rng *r)
         if (pod_seated(world, w, ordinal) || !node_took(&ask, n))
             continue;
         if (!waits_len) {
-            waits[0] = world->next_id++; /* confirmed: nobody has that id any more */
+            waits[0] = world->next_id++; /* confirmed: no instance has that id any more */
             waits_len = 1;
         }
         world_add_instance(world, (struct berth_instance){
@@ -197,7 +197,7 @@ static void reservations_random(struct world *world, struct rng *r)
     }
 }
 
-/* Capacity may have shrunk under what is there. */
+/* Makes the capacity of some nodes less than what their pods hold. */
 static void nodes_shrink(struct world *world, struct rng *r)
 {
     for (size_t n = 0; n < world->nodes_len; n++) {
@@ -213,7 +213,7 @@ static void nodes_shrink(struct world *world, struct rng *r)
     }
 }
 
-/* The workload has another shape by now; instances that were placed with the old one still have it. */
+/* Gives workloads new shapes. Instances that were placed with the old shape keep it. */
 static void workloads_change(struct world *world, struct rng *r)
 {
     for (size_t w = 0; w < world->workloads_len; w++) {

@@ -1,4 +1,4 @@
-/* world.c - a cluster as plain arrays, and how it is told to the library. */
+/* world.c - a cluster as plain arrays, and loading it into the library. */
 #include "world.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ void world_done(struct world *world)
     memset(world, 0, sizeof *world);
 }
 
-/* The array with room for one more; it doubles whenever its length is a power of two. */
+/* Returns the array with room for one more element. Its capacity doubles whenever its length is a power of two. */
 static void *grown(struct world *world, void *old, size_t len, size_t size)
 {
     if (len & (len - 1) && old)
@@ -59,7 +59,7 @@ void world_copy(struct world *to, const struct world *from)
     world_link(to);
 }
 
-/* Mostly the default; never one that leaves filters out, since the judge applies them all. */
+/* Mostly the default profile; never one that leaves out filters, since the checker applies all rules. */
 static const struct berth_profile *profile_random(struct rng *r)
 {
     size_t len = 0;
@@ -95,7 +95,7 @@ void world_random(struct world *ret_world, uint64_t seed)
         claims_after(w);
 }
 
-/* ---- finding ---------------------------------------------------------------------------------------------------- */
+/* ---- lookup ----------------------------------------------------------------------------------------------------- */
 
 static bool same(const char *a, const char *b)
 {
@@ -142,7 +142,7 @@ struct seat *world_find_seat(const struct world *world, uint64_t id)
     return NULL;
 }
 
-/* ---- changing --------------------------------------------------------------------------------------------------- */
+/* ---- changes ---------------------------------------------------------------------------------------------------- */
 
 static void seat_link(const struct world *world, struct seat *seat)
 {
@@ -186,7 +186,7 @@ struct seat *world_add_instance(struct world *world, struct berth_instance insta
     return &world->seats[world->seats_len - 1];
 }
 
-/* One fact per kind and subject; one that is over is forgotten. */
+/* Adds the fact and removes an older one of the same kind and subject. A fact that is over is only removed. */
 void world_add_fact(struct world *world, struct berth_fact fact)
 {
     size_t kept = 0;
@@ -235,7 +235,7 @@ void world_remove_seat(struct world *world, size_t i)
     REMOVE(world, seats, i);
 }
 
-/* ---- telling ---------------------------------------------------------------------------------------------------- */
+/* ---- loading ---------------------------------------------------------------------------------------------------- */
 
 enum part { PART_RESOURCE, PART_VOLUME, PART_NODE, PART_WORKLOAD, PART_INSTANCE, PART_FACT, PART_BUDGET };
 
@@ -244,8 +244,8 @@ struct item {
     size_t i;
 };
 
-/* Later ranks rest on earlier ones; within a rank any order will do. An instance without a shape of its own has that of
- * its workload, which must be there. */
+/* The order of loading: objects of a rank need those of lower ranks; within a rank any order is allowed. An instance
+ * without its own shape has that of its workload, which must exist. */
 static int item_rank(const struct world *world, struct item item)
 {
     static const int ranks[] = {0, 1, 2, 3, 3, 5, 3};
@@ -267,7 +267,7 @@ static int item_put(const struct world *world, struct berth_cluster *c, struct i
     return -1;
 }
 
-/* What came and went must leave no trace. */
+/* Adds objects and removes them again, which must leave no trace. */
 static int ghosts_come_and_go(const struct world *world, struct berth_cluster *c, struct rng *r, struct berth_err *err)
 {
     int rc = 0;
@@ -320,7 +320,7 @@ static int items_put(const struct world *world, struct berth_cluster *c, const s
                 continue;
             int rc = item_put(world, c, items[i], err);
             if (!rc && shuffle && rng_chance(&r, 5))
-                rc = item_put(world, c, items[i], err); /* the same again changes nothing */
+                rc = item_put(world, c, items[i], err); /* putting the same object again changes nothing */
             if (!rc && shuffle && rank > 2 && rng_chance(&r, 10))
                 rc = ghosts_come_and_go(world, c, &r, err);
             if (rc)

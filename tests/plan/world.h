@@ -1,10 +1,11 @@
-/* world.h - a cluster as plain arrays of descriptions, for tests that know nothing of the core.
+/* world.h - a cluster as plain arrays of descriptions, for tests that do not use the core's own types.
  *
- * A world is what the tests believe; world_load tells it to a berth_cluster through the public header. Everything a
- * description points at lives in the arena of the world it was made for and never changes; to change an object, change
- * the copy in the array. A copied world shares what its original points at, so the original must outlive it.
+ * A world is the tests' own model of a cluster; world_load tells it to a berth_cluster through the public header.
+ * Everything that a description points to lives in the arena of the world for which it was made and never changes; to
+ * change an object, change the copy in the array. A copied world shares these allocations with its original, so the
+ * original must outlive it.
  *
- * world_random makes every feature of berth.h appear now and then. To add one: shape_random.c, node_random.c or
+ * world_random uses every feature of berth.h in some worlds. To add a feature: shape_random.c, node_random.c,
  * state_random.c, policy_random.c or claims_random.c, and world_dump.c, so that a failing seed can be read.
  */
 #pragma once
@@ -22,22 +23,22 @@
 #define MIB (INT64_C(1) << 20)
 #define GIB (INT64_C(1) << 30)
 
-/* An instance with what its names mean. */
+/* An instance with its node, workload and shape looked up. */
 struct seat {
     struct berth_instance is;
     size_t node;     /* index */
-    size_t workload; /* index; NONE: gone */
-    /* As placed, or the workload's present one; an empty one where neither is known. */
+    size_t workload; /* index; NONE: the workload was removed */
+    /* The shape with which it was placed, else the workload's present one, else an empty one. */
     const struct berth_shape *shape;
 };
 
 struct world {
     struct arena arena;
-    uint64_t seed; /* it was made from, and of its snapshots */
+    uint64_t seed; /* made from this seed; also the seed of its snapshots */
     int64_t now_ns;
-    uint64_t next_id;                    /* above every instance's */
-    const struct berth_profile *profile; /* NULL: default */
-    struct berth_policy policy;          /* all but the profile */
+    uint64_t next_id;                    /* above every instance id */
+    const struct berth_profile *profile; /* NULL: the default profile */
+    struct berth_policy policy;          /* without its profile */
 
     struct berth_resource *resources;
     struct berth_node *nodes;
@@ -48,42 +49,43 @@ struct world {
     struct berth_budget *budgets;
     size_t resources_len, nodes_len, volumes_len, workloads_len, seats_len, facts_len, budgets_len;
 
-    bool broken; /* made with a node over capacity or an incomplete gang: an audit may complain beforehand */
+    bool broken; /* a node over capacity or an incomplete gang: an audit before planning may fail */
 };
 
 void world_init(struct world *world);
 void world_done(struct world *world);
 void world_copy(struct world *to, const struct world *from);
 
-/* ret_world is initialised by this. */
+/* Makes a random world and initialises ret_world. */
 void world_random(struct world *ret_world, uint64_t seed);
 
-size_t world_find_node(const struct world *world, const char *id);       /* NONE: no such */
-size_t world_find_workload(const struct world *world, const char *id);   /* NONE: no such */
+size_t world_find_node(const struct world *world, const char *id);       /* NONE: not found */
+size_t world_find_workload(const struct world *world, const char *id);   /* NONE: not found */
 size_t world_find_resource(const struct world *world, const char *name); /* NONE: not defined */
 const struct berth_volume *world_find_volume(const struct world *world, const char *id);
-struct seat *world_find_seat(const struct world *world, uint64_t id); /* NULL: no such */
+struct seat *world_find_seat(const struct world *world, uint64_t id); /* NULL: not found */
 
-/* Append a copy of the description; its strings and lists are the caller's, to live as long as the world. */
+/* Append a copy of the description. The caller owns its strings and lists, which must live as long as the world. */
 struct berth_node *world_add_node(struct world *world, struct berth_node node);
 struct berth_workload *world_add_workload(struct world *world, struct berth_workload workload);
 struct seat *world_add_instance(struct world *world, struct berth_instance instance);
 void world_add_fact(struct world *world, struct berth_fact fact);
 void world_add_budget(struct world *world, struct berth_budget budget);
-/* A pod of the workload is stopped for another. */
+/* Subtracts one preempted pod of the workload from the budgets that count it. */
 void world_spend_budgets(struct world *world, size_t workload);
 void world_remove_node(struct world *world, size_t i);
 void world_remove_workload(struct world *world, size_t i);
 void world_remove_seat(struct world *world, size_t i);
-/* After workloads or nodes changed places or shapes. */
+/* Looks up nodes, workloads and shapes of all instances again. To be called after nodes or workloads moved in their
+ * arrays or changed shape. */
 void world_link(struct world *world);
 
-/* A cluster with the same content, told in an order that depends on `shuffle` (0: as it stands). Prints the error and
- * returns NULL if something is refused. */
+/* Returns a cluster with the same content. `shuffle` seeds the order in which the objects are told (0: the order of the
+ * arrays). Returns NULL and prints the error if the cluster refuses an object. */
 struct berth_cluster *world_load(const struct world *world, uint64_t shuffle);
 struct berth_policy world_policy(const struct world *world);
-/* Freezes at the world's now and seed and plans with its policy. NULL on failure, which is printed. The snapshot is the
- * caller's as well. */
+/* Freezes the cluster at the world's time and seed and plans with its policy. Returns NULL on failure and prints the
+ * error. The caller frees the plan and the snapshot. */
 struct berth_plan *world_plan(const struct world *world, struct berth_cluster *cluster,
                               struct berth_snapshot **ret_snapshot);
 
@@ -99,15 +101,15 @@ void workloads_random(struct world *world, struct rng *r, size_t len);
 struct berth_workload workload_random(struct world *world, struct rng *r, size_t number);
 struct berth_shape shape_random(struct world *world, struct rng *r);
 void instances_random(struct world *world, struct rng *r);
-/* policy_random.c; with dice of its own. */
+/* policy_random.c; has its own random generator. */
 void relief_random(struct world *world);
 void use_random(struct world *world, struct rng *r, struct seat *seat);
 void node_use_random(struct world *world, struct rng *r, struct berth_node *node);
-bool wish_random(struct world *world, struct rng *r, struct berth_fact *ret); /* false: nobody to wish for */
-/* claims_random.c; with dice of its own, for seeds from this on. */
+bool wish_random(struct world *world, struct rng *r, struct berth_fact *ret); /* false: there is no instance to move */
+/* claims_random.c; has its own random generator, for seeds from CLAIMS_FROM on. */
 #define CLAIMS_FROM UINT64_C(5000000)
 bool world_claims(const struct world *world);
 void claim_random(struct world *world, struct rng *r, struct berth_workload *w);
-void claims_before(struct world *world); /* of nodes and workloads, before there are instances */
-void claims_after(struct world *world);  /* of the policy; with work that comes last */
+void claims_before(struct world *world); /* nodes and workloads, before there are instances */
+void claims_after(struct world *world);  /* the policy, and workloads that arrive last */
 void budget_random(struct world *world, struct rng *r, size_t number, struct berth_budget *ret);

@@ -1,4 +1,4 @@
-/* world_dump.c - a world and a plan in words, for the reader of a failing seed. */
+/* world_dump.c - prints a world and a plan, for the reader of a failing seed. */
 #include <inttypes.h>
 
 #include "world.h"

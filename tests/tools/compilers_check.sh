@@ -1,5 +1,6 @@
 #!/bin/sh
-# The same plans from every compiler and at every level of optimisation: hashes of 600 random clusters are compared.
+# compilers_check.sh - compares the plans of 600 random clusters between compilers and optimisation levels, by their
+# hashes.
 set -eu
 
 source=${BERTH_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -44,14 +45,14 @@ for file in world node_random shape_random state_random policy_random rules rule
 done
 files="$files $kit"
 
-# The same bits are promised with these flags; see meson.build.
+# Plans are bit-identical only with these flags; see meson.build.
 build() {
     # shellcheck disable=SC2086 # a list of words
     "$1" "$2" -std=gnu17 -D_GNU_SOURCE '-DBERTH_VERSION="check"' -ffp-contract=off -w "-I$source/src" "-I$source/tests" \
         -o "$3" "$work/hashes.c" $files
 }
 
-# What is shipped: the objects of this build, linked instead of compiled.
+# Also tests the shipped code: links the objects of this build instead of compiling.
 made=
 if [ -n "${BERTH_BUILD:-}" ] && [ -f "$BERTH_BUILD/src/core/libcore.a" ]; then
     compiled=$files

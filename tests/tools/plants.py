@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the simulator with each planted bug, seed after seed until it is caught, and prints TAP.
+"""Runs the simulator with each planted bug, seed after seed until a check detects it, and prints TAP.
 
     plants.py BERTH PLANT.H [NAME...]
 
-BERTH was built with -Dplant=true. First some seeds without a bug: they must pass, else nothing would be shown. Bugs whose names begin with
-TABLE_ break no invariant, but must change what a trace gives: the simulators of traces decide nothing themselves.
+BERTH was built with -Dplant=true. First, some seeds without a bug must pass; otherwise a detection would prove nothing.
+Bugs whose names begin with TABLE_ break no invariant but must change the results of a trace: the simulators of traces
+make no decisions themselves.
 """
 import concurrent.futures
 import json
@@ -15,7 +16,7 @@ import sys
 import tempfile
 
 SEEDS = range(1, 41)
-# Calm and wild, small and larger: some bugs need a crowd, some need time.
+# Calm and faulty, small and large worlds: some bugs need many jobs, some need time.
 KINDS = [
     ["--hours", "1"],
     ["--hours", "2", "--nodes", "3", "--users", "4", "--people", "200", "--trouble", "200"],
@@ -25,7 +26,7 @@ KINDS = [
 
 
 def run(berth, plant, seed):
-    """None: nothing was found. Else (what found it, events)."""
+    """Returns None if the bug was not detected, else (the check that detected it, events)."""
     command = [berth, "sim", "cluster", "--seed", str(seed), "-o", "json", *KINDS[seed % len(KINDS)]]
     done = subprocess.run(command, env={**os.environ, "BERTH_PLANT": plant}, capture_output=True, text=True, timeout=600)
     if done.returncode == 0:
@@ -38,7 +39,7 @@ def run(berth, plant, seed):
     return (f"P{number - 100}" if number > 100 else f"invariant {number}", said["events"], command)
 
 
-# Small traces: files, and what is run on them.
+# Small traces: files, and the commands that run on them.
 TABLES = [
     (
         {
@@ -52,7 +53,7 @@ TABLES = [
 
 
 def tables(berth, plant):
-    """What the traces give."""
+    """Returns the results of the traces."""
     said = []
     for files, command in TABLES:
         with tempfile.TemporaryDirectory() as folder:

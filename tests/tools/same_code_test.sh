@@ -1,5 +1,6 @@
 #!/bin/bash
-# same_code_test.sh - tools/same-code tells moves, renames and comments from changes of the code, in a repository of two files.
+# same_code_test.sh - tests that tools/same-code distinguishes moves, renames and comments from changes of code, in a
+# repository of two files.
 # sanitize: no, it runs nothing of Berth
 set -eu
 
@@ -9,7 +10,7 @@ needs git meson ninja python3
 same_code=$here/../tools/same-code
 kit_begin
 
-# A library of two files, committed as `base`.
+# Makes a library of two files, committed as `base`.
 begin() {
     rm -rf "$work/repo"
     mkdir "$work/repo"
@@ -25,7 +26,7 @@ begin() {
     git tag base
 }
 
-# judged STATUS WORDS [OPTION]: commits what has changed and compares it with `base`.
+# judged STATUS WORDS [OPTION]: commits the changes, compares them with `base`, and expects this status and these words.
 judged() {
     git add -A
     git commit -qm changed

@@ -1,6 +1,6 @@
 #!/bin/bash
-# tally_test.sh - the end of a log says what failed: tools/test picks the lines that say why, tools/tally counts and names.
-# Which failures are retried (tools/retry.py), and how unstable tests are reported.
+# tally_test.sh - tests the failure report at the end of a log: tools/test picks the relevant lines, tools/tally counts
+# and names failures. Also tests which failures are retried (tools/retry.py) and how unstable tests are reported.
 # sanitize: no, it runs nothing of Berth
 # shellcheck disable=SC2016 # what is quoted is a script of its own
 set -eu
@@ -11,7 +11,8 @@ needs python3
 tools=$here/../tools
 kit_begin
 
-# A build folder without a build: its tests are the scripts in $work, $1.sh and so on, and ninja has nothing to do.
+# fake_folder NAME...: makes a build folder without a build. Its tests are the scripts $work/NAME.sh, and ninja has
+# nothing to do.
 fake_folder() {
     local name rows=
     for name; do rows="$rows, {\"name\": \"$name\", \"suite\": [\"berth:test\"], \"cmd\": [\"bash\", \"$work/$name.sh\"], \"env\": {},
@@ -25,7 +26,8 @@ fake_folder() {
     echo '[]' >"$work/dir/meson-info/intro-targets.json"
 }
 
-# make, as tally calls it: a target `fails` runs the tests of the folder, `inner` a tally of them, `passes` none.
+# Makes a fake make for tally: the target `fails` runs the tests of the folder, `inner` runs tally, `passes` does
+# nothing.
 fake_make() {
     cat >"$work/make" <<END
 #!/bin/bash
@@ -38,7 +40,7 @@ END
     chmod +x "$work/make"
 }
 
-# tally TARGET...: as at the top of a run; its output is in $work/said, of that what is told once more in $work/again.
+# tally TARGET...: runs tally as the outermost one; its output is in $work/said, the repeated part of it in $work/again.
 tally() {
     env -u BERTH_RESULTS BERTH_PATIENCE=60 BUILD="$work/out" MAKE="$work/make" "$work/tools/tally" "$@" >"$work/said" 2>&1 && return 1
     sed '1,/^== what failed, once more/d' "$work/said" >"$work/again"
@@ -121,8 +123,8 @@ what_passes_is_not_told_again() {
     ! tally fails && ! grep -q 'once more' "$work/said" && [ "$(tail -n 1 "$work/said")" = "1 passed, 0 failed, 0 skipped" ]
 }
 
-# Of six programs and six scripts, or six programs alone: as many as there are processors, of both kinds; more where these are
-# idle, and more scripts where only programs compute.
+# Runs six programs and six scripts, or six programs alone. As many of both kinds run at once as there are processors;
+# more if processors are idle, and more scripts if only niced programs compute.
 as_many_as_there_is_room_for() {
     cp "$tools/test" "$work/runner.py"
     cp "$tools/retry.py" "$work"
@@ -167,8 +169,8 @@ assert max_scripts == 1, f"{max_scripts} that start agents ran at a time"
 END
 }
 
-# flaky NAME LINE...: a test that waits for processes; the lines are what it does when it fails, which is the first time. It notes
-# how often it ran in NAME.runs.
+# flaky NAME LINE...: makes a test that waits for processes. The lines are its failure, which happens in the first run
+# only. It counts its runs in NAME.runs.
 flaky() {
     local name=$1
     shift
@@ -201,7 +203,7 @@ unstable_passes_and_is_reported() {
     [ "$(cat "$work/out/unstable.txt")" = "$(date -u +%F) a dir" ]
 }
 
-# The second run begins when no other test runs.
+# The second run begins after all other tests have ended.
 retries_run_alone() {
     flaky a 'exit 1'
     local name
@@ -235,7 +237,7 @@ an_unknown_marker_is_told() {
     tally fails && ran a 1 && grep -q 'not retried: .*`waits: luck` is not one of' "$work/again"
 }
 
-# Each row: why it is not retried, and how it fails.
+# Each row: the reason why the failure is not retried, and the failure.
 defects_are_never_retried() {
     local why line row rows=()
     while IFS='|' read -r why line; do
@@ -272,14 +274,14 @@ END
     [ "${#rows[@]}" = 17 ]
 }
 
-# A process that crashes behind the last case fails its test, although each case passed.
+# A process that crashes after the last case fails its test, although each case passed.
 a_crash_fails_the_test() {
     printf '%s\n' 'echo 1..1; echo "ok 1 - a"; echo "# crash: berthd ended with -6"' >"$work/a.sh"
     fake_folder a
     tally fails && tells '    a process crashed'
 }
 
-# A test of these names is not retried, whatever it waits for.
+# Tests with these names are never retried, whatever they wait for.
 names_that_are_never_retried() {
     local name names=(hostile_jobs_test permissions_test properties_test days_test crash_test journal_test replay_test seeds_test plants_check)
     for name in "${names[@]}"; do flaky "$name" 'exit 1'; done
@@ -289,7 +291,7 @@ names_that_are_never_retried() {
     [ "$(grep -c '^    not retried: a' "$work/again")" = ${#names[@]} ]
 }
 
-# A case that passes may speak of what is never retried.
+# Passed cases may mention words that prevent a retry.
 passed_cases_do_not_count() {
     flaky a 'echo 1..2; echo "ok 1 - a bad checksum, an invariant, hostile"; echo "not ok 2 - never: it is ready"; exit 1'
     fake_folder a
@@ -297,7 +299,7 @@ passed_cases_do_not_count() {
     ran a 2
 }
 
-# Three at most, in all targets together; where more fail at once none is retried.
+# At most three retries in all targets together; if more tests fail at once, none is retried.
 at_most_three() {
     local name
     for name in a b; do flaky "$name" 'exit 1'; done
@@ -325,7 +327,8 @@ twice_on_the_list_is_not_retried() {
     tally fails && ran a 1 && tells '    not retried: it is in tests/unstable 2 times: repair it and remove its lines'
 }
 
-# Also of a process whose words the test does not read: a sanitizer writes to where tools/test looks.
+# A sanitizer report counts even if the test does not read the process's output: tools/test makes sanitizers write it to
+# a file.
 unseen_reports_fail() {
     echo 'p=${ASAN_OPTIONS##*log_path=}; echo "==7==ERROR: AddressSanitizer: heap-buffer-overflow" >"$p.7"; exit 0' >"$work/a.sh"
     fake_folder a
@@ -333,7 +336,7 @@ unseen_reports_fail() {
     tells '    a sanitizer report' && tells '    | ==7==ERROR: AddressSanitizer: heap-buffer-overflow'
 }
 
-# BERTH_PATIENCE as scripts see it: more in slow builds and under load, but as the caller says if the caller says.
+# BERTH_PATIENCE of scripts is larger in slow builds and under load, unless the caller sets it.
 patience_scales_with_load() {
     cp "$tools/test" "$work/runner.py"
     cp "$tools/retry.py" "$work"
@@ -353,7 +356,8 @@ assert patience(100, 5) == 7
 END
 }
 
-# Each script has a network of its own, so that two may bind the same port; one that says so has the machine's.
+# Each script has its own network namespace, so that two scripts may bind the same port; a script with `# network:
+# outside` has the machine's.
 scripts_have_networks_of_their_own() {
     unshare --net ip link set lo up 2>/dev/null || { echo "no namespaces here" && return 0; }
     echo "readlink /proc/self/ns/net >$work/a.ns; ip -o link show up >$work/a.links" >"$work/a_test.sh"
@@ -365,7 +369,7 @@ scripts_have_networks_of_their_own() {
         [ "$(cat "$work/b.ns")" = "$(readlink /proc/self/ns/net)" ]
 }
 
-# make soak-tests: every run counts, the first failure is printed whole and the rest in a line each.
+# make soak-tests: every run counts; the first failure is printed whole, the others in one line each.
 soak_finds_the_rate() {
     printf '#!/bin/bash\necho run >>%s/a.runs; n=$(wc -l <%s/a.runs)\n' "$work" "$work" >"$work/a.sh"
     echo '[ $n != 2 ] && [ $n != 4 ] || { echo "1..1"; echo "not ok 1 - never: up"; echo "# because $n"; exit 1; }' >>"$work/a.sh"
@@ -377,7 +381,7 @@ soak_finds_the_rate() {
     [ "$(grep -c '# because' "$work/said")" = 1 ] && ran a 5
 }
 
-# Which tests run, and what they are told of their bed; a skipped bed is not shown.
+# Checks which tests run and the value of BERTH_BED that they get; a skipped bed is not reported.
 beds_run_in_part_or_whole() {
     local name
     for name in a b c d; do echo "echo \$BERTH_BED >$work/$name.bed" >"$work/$name.sh"; done
@@ -393,7 +397,7 @@ beds_run_in_part_or_whole() {
     "$work/tools/test" --sanitized "$work/dir" >"$work/said" && ends_with '2 passed, 0 failed' && [ ! -e "$work/d.bed" ]
 }
 
-# Once more with more time, where it had not even begun.
+# A program that had not even begun gets a second run with more time.
 a_program_that_hangs_is_ended() {
     local seconds
     echo 'echo begun; sleep 600 & sleep 600' >"$work/a.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# dashboard_test.sh - how berthd serves its dashboard, or the page in its place: headers, copies that are still good, what is not its. How it
-# is built without Node.js, and what `make run` says of it.
+# dashboard_test.sh - tests how berthd serves its dashboard or the page in its place: headers, caching, other paths.
+# Also tests the build without Node.js, and what `make run` prints about it.
 # waits: processes
 set -u
 
@@ -12,18 +12,18 @@ kit_begin
 
 start "$work/data" --init --token-file "$work/token" --agents 127.0.0.1:0 || exit 1
 
-# answers STATUS [CURL...]: of the page; headers in $work/head, the body in $work/out.
+# answers STATUS [CURL...]: requests a page and expects this status; headers are in $work/head, the body in $work/out.
 answers() {
     local want=$1 got
     shift
-    : >"$work/out" # an answer without a body leaves it alone
+    : >"$work/out" # curl does not truncate it for an answer without a body
     got=$(curl -s -D "$work/head" -o "$work/out" -w '%{http_code}' "$@")
     [ "$got" = "$want" ] && return
     echo "status $got, not $want: $*"
     return 1
 }
 
-# has NAME PATTERN: a header of the last answer.
+# has NAME PATTERN: expects a header of the last answer.
 has() {
     grep -i "^$1:" "$work/head" | grep -qE -- "$2" && return
     echo "the header $1 should match '$2':"
@@ -72,7 +72,7 @@ agents_have_none() {
 
 tool=${BERTH_SOURCE:?is the tree}/tools/dashboard
 
-# machine "PROGRAM..." COMMAND...: on a machine without Node.js and npm, with these programs beside the usual ones.
+# machine "PROGRAM..." COMMAND...: runs the command as on a machine without Node.js and npm, with these extra programs.
 machine() {
     local program more=$1
     shift
@@ -81,7 +81,8 @@ machine() {
     for program in bash basename cat cp cut dirname find flock gzip mkdir mv rm sed sha256sum sort tail wc $more; do
         ln -sf "$(command -v "$program")" "$work/bin/$program"
     done
-    ln -sf "$(python3 -c 'import sys; print(sys.executable)')" "$work/bin/python3" # its starter may be a script that needs more programs
+    # the python3 in PATH may be a script that needs more programs
+    ln -sf "$(python3 -c 'import sys; print(sys.executable)')" "$work/bin/python3"
     PATH=$work/bin "$@"
 }
 
@@ -112,7 +113,7 @@ registry() {
     until_ok grep -q port "$work/registry.log" && registry=http://127.0.0.1:$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$work/registry.log")
 }
 
-# project INTEGRITY: a project with one dependency, in $work/project.
+# project INTEGRITY: makes a project with one dependency in $work/project.
 project() {
     rm -rf "$work/project"
     mkdir -p "$work/project/node_modules"
@@ -132,12 +133,12 @@ packages_have_their_checksums() {
     project "sha512-$(openssl dgst -sha512 -binary "$file" | base64 -w 0)"
     ends 0 "$packages" "$work/project" && cmp "$work/project/node_modules/tiny/lib/tiny.js" "$work/tiny/package/lib/tiny.js" || return 1
     rm "$file"
-    ends 0 "$packages" "$work/project" || return 1 # it is there
+    ends 0 "$packages" "$work/project" || return 1 # the package is installed already
     rm -r "$work/project/node_modules/tiny"
     ends 1 "$packages" "$work/project" && grep -q '404' "$work/err"
 }
 
-# A berthd with the page of $work/auto.c inside: linked as the real one, with another table before its libraries.
+# Links a berthd with the page of $work/auto.c: like the real one, with another file table before its libraries.
 link_without() {
     local command
     command=$(ninja -C "$BERTH_BUILD" -t commands src/berthd/berthd | tail -n 1)

@@ -1,6 +1,7 @@
 #!/bin/bash
-# web_check.sh - the dashboard in a real browser: every page, form and role, an accessibility check of each page in both themes;
-# then, not in part, a cluster of 5,000 nodes with 100,000 jobs. WEB_SHOTS=DIR leaves pictures of the pages there: docs/img is made so.
+# web_check.sh - tests the dashboard in a real browser: every page, form and role, and the accessibility of each page in
+# both themes; then, not in part, a cluster of 5,000 nodes with 100,000 jobs. WEB_SHOTS=DIR stores screenshots there,
+# from which docs/img is made.
 # waits: processes, browsers
 # bed: browsers, in part
 set -u

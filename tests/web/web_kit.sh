@@ -1,9 +1,10 @@
-# web_kit.sh - what tests of the dashboard need: a berthd that has it, Node.js, a browser. To be sourced after kit.sh.
+# web_kit.sh - helpers of the dashboard's tests: a berthd with a dashboard, Node.js, a browser. To be sourced after
+# kit.sh.
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # the tests use what is set here, and kit.sh sets the rest
 
-# In a network of its own, where that can be had: other tests make and remove links on this machine, and a browser drops all its
-# connections when it sees that. Nor can anything outside be reached from there.
+# Runs in its own network namespace if possible: other tests make and remove links on this machine, and a browser drops
+# all its connections when it sees that. Nothing outside can be reached from there either.
 if [ -z "${WEB_ALONE:-}" ] && unshare --net ip link set lo up 2>/dev/null; then
     # shellcheck disable=SC2016 # for the other shell
     WEB_ALONE=1 exec unshare --net sh -c 'ip link set lo up && exec "$0" "$@"' "$0" "$@"
@@ -23,7 +24,7 @@ needs_web() {
     fi
 }
 
-# starts berthd; the test is skipped where that has no dashboard.
+# Starts berthd; skips the test if berthd has no dashboard.
 start_web() {
     start "$work/data" --agents none --lease 36000 --init --token-file "$work/token" || exit 1
     if ! curl -s "$url/" | grep -q /assets/; then

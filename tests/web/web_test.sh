@@ -1,5 +1,5 @@
 #!/bin/bash
-# web_test.sh - the dashboard in a real browser, in brief: signs in, every page on a phone, live changes, roles.
+# web_test.sh - tests the dashboard in a real browser, briefly: sign-in, every page on a phone, live changes, roles.
 # tests/web/web_check.sh runs every case. To try one: WEB_CASE='the queue' tests/web/web_check.sh
 # waits: processes, browsers
 # sanitize: no, its requests are those of the command line, which cli_daemon_test and views_test make

@@ -4,7 +4,7 @@ import gzip
 from row import Row
 
 TITLE = "hpc: average bounded slowdown; published schedules job by job"
-# What was published with "learned", the best single triple of the paper.
+# The published results of "learned", the best single triple of the paper.
 LOGS = {"KTH-SP2": (100, 51.44), "CTC-SP2": (338, 20.55), "SDSC-SP2": (128, 74.95)}
 POLICIES = [
     ("EASY", "easy", "fcfs", "request"),
@@ -12,13 +12,13 @@ POLICIES = [
     ("SJBF clairvoyant", "sjbf_clairvoyant", "sjbf", "clairvoyant"),
     ("EASY++", "easypp", "sjbf", "last2"),
 ]
-# Of this one only the average was kept.
+# Only the average of this one was published.
 SJBF_ON_REQUESTS = {"KTH-SP2": 69.41, "CTC-SP2": 30.04, "SDSC-SP2": 84.89}
 BOUND = 10
 
 
 def read(path):
-    """Number, submission, wait and run of each job."""
+    """Returns number, submission, wait and run time of each job."""
     with gzip.open(path, "rt") as f:
         rows = (line.split() for line in f if not line.startswith(";"))
         return [(int(r[0]), float(r[1]), float(r[2]), float(r[3])) for r in rows]
@@ -56,7 +56,7 @@ def average_row(play, folder, log, procs):
 
 
 def own_rows(play, folder, log, procs, learned):
-    """Our own policy: below "learned", and nobody waits worse than under EASY."""
+    """Our own policy: its result must be below "learned", with no worse longest wait than EASY."""
     path = folder / log / "easy.swf.gz"
     _, largest, rms = slowdowns(read(path))
     try:

@@ -19,7 +19,7 @@ TOLERANCE = 0.01 + 1e-9
 
 
 def published(folder):
-    """Cells by file, trace, policy and seed."""
+    """Returns the published cells by file, trace, policy and seed."""
     cells = {}
     for name in FILES:
         with open(folder / "published" / f"{name}.csv", encoding="ascii") as f:
@@ -52,7 +52,7 @@ def difference(cells, trace, seed, policy, result):
 
 
 def own_row(trace, theirs, ours):
-    """The product's policy, against FGD with the same arrivals."""
+    """Compares the product's policy with FGD for the same arrivals."""
     paired = [b - a for a, b in zip(theirs, ours)]
     error = statistics.stdev(paired) / len(paired) ** 0.5 if len(paired) > 1 else 0.0
     mean = statistics.mean(paired)

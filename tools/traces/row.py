@@ -7,5 +7,5 @@ class Row:
     case: str
     published: str
     ours: str
-    met: bool | None = None  # None: nothing was claimed
+    met: bool | None = None  # None: no published claim
     note: str = ""

@@ -1,4 +1,4 @@
-// app.jsx - the shell: signs in, shows where one may go, and the page that was chosen.
+// app.jsx - the shell of the dashboard: sign-in, navigation, and the chosen page.
 //
 // To add a page: pages/NAME.jsx, a row in `pages`, and its texts in text/en.js and text/zh.js.
 
@@ -46,7 +46,7 @@ function Line() {
 
 function Top({ here, who, language, onLanguage, theme }) {
   const nav = useRef(null);
-  useEffect(() => { // on a phone the pages are a line that scrolls
+  useEffect(() => { // on a phone the navigation is a line that scrolls
     const line = nav.current, at = line.querySelector("[aria-current]");
     line.scrollLeft = at.offsetLeft - line.offsetLeft - (line.clientWidth - at.offsetWidth) / 2;
   }, [here, language]);
@@ -76,7 +76,7 @@ function Top({ here, who, language, onLanguage, theme }) {
   );
 }
 
-/** The page of the address; the reader's attention goes to its title when it changes. */
+/** Shows the page of the address; moves the focus to its title when the address changes. */
 function Shown({ here, id, query }) {
   const main = useRef(null), first = useRef(true);
   useEffect(() => {
@@ -88,7 +88,7 @@ function Shown({ here, id, query }) {
   return <main id="main" ref={main} data-page={id === undefined ? here.name : `${here.name}/${id}`}><Chosen key={`${here.name}/${id ?? ""}`} id={id} query={query} /></main>;
 }
 
-/** A token is kept, but nobody is there to ask about it: the daemon is being started again, or cannot be reached. */
+/** Shown if there is a token but no daemon: it restarts, or cannot be reached. */
 function NoDaemon() {
   return (
     <main class="sign-in card">
@@ -110,7 +110,7 @@ export function App() {
   useEffect(() => {
     let timer = 0;
     const begin = () => enter().catch(() => {
-      if (!signedIn()) return; // the daemon has said so
+      if (!signedIn()) return; // the daemon has refused the token
       setAsking("lost");
       timer = setTimeout(begin, AGAIN_MS);
     });

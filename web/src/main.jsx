@@ -1,4 +1,4 @@
-// main.jsx - begins: theme and language before anything is drawn, then the shell.
+// main.jsx - the start: sets theme and language before anything is drawn, then shows the shell.
 
 import { render } from "preact";
 import { App } from "./app.jsx";

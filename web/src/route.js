@@ -1,8 +1,8 @@
-// route.js - where in the dashboard we are: "#/jobs/17?state=running" is ["jobs", "17"] with {state: "running"}.
+// route.js - the present location: "#/jobs/17?state=running" is ["jobs", "17"] with {state: "running"}.
 
 import { useEffect, useState } from "preact/hooks";
 
-/** What somebody wrote by hand need not be well encoded: then it is taken as it stands. */
+/** Decodes a part of an address; a badly encoded one, typed by hand, is used unchanged. */
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -30,7 +30,7 @@ export function go(path) {
   location.hash = path;
 }
 
-/** Changes filters in the address, without a step to go back over. */
+/** Changes filters in the address without a new entry in the browser's history. */
 export function filter(path, values) {
   const given = Object.entries(values).filter(([, value]) => value);
   const search = given.length ? `?${new URLSearchParams(given)}` : "";

@@ -1,4 +1,4 @@
-// theme.js - dark or light: what was chosen here, else what the system says.
+// theme.js - dark or light: the user's choice, else the system's setting.
 
 const KEY = "berth.theme";
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -12,7 +12,7 @@ function show() {
   onTheme(themeNow());
 }
 
-/** Called with the theme that is shown from now on, also when the system has changed it. */
+/** Calls `call` with the theme from now on, also when the system changes it. */
 export function whenTheme(call) {
   onTheme = call;
 }

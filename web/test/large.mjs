@@ -1,6 +1,7 @@
-// large.mjs URL TOKEN [NODES JOBS] - a large cluster in a real browser: fills it over the API, then measures how long a person
-// waits, next to the goals. The status says whether the pages did what they should. What does not depend on the machine, the size
-// of the bundle, must meet its goal; a time may take up to MARGIN times its goal the best of some times, for here other tests run beside it.
+// large.mjs URL TOKEN [NODES JOBS] - a large cluster in a real browser: fills it over the API, then measures how long a
+// user waits, and compares with goals. The status tells whether all bounds were met. The size of the bundle, which does
+// not depend on the machine, must meet its goal. The best of some times may take up to MARGIN times its goal, since
+// other tests run at the same time.
 import assert from "node:assert/strict";
 import { gzipSync } from "node:zlib";
 import { leave, visit } from "./browser.mjs";
@@ -13,20 +14,21 @@ let failed = 0;
 
 const seconds = (began) => `${((Date.now() - began) / 1000).toFixed(1)} s`;
 
-/** Makes an object for each number below `count`, many in a transaction. */
+/** Makes an object for each number below `count`, many in one transaction. */
 async function each(count, make) {
   for (let from = 0; from < count; from += AT_ONCE)
     await call("POST", "/v1/txn", { changes: Array.from({ length: Math.min(AT_ONCE, count - from) }, (_, i) => make(from + i)) });
 }
 
 function row(what, value, goal, unit) {
-  const most = unit === "ms" ? goal * MARGIN : goal, bad = !(value <= most); // also what is no number
+  const most = unit === "ms" ? goal * MARGIN : goal, bad = !(value <= most); // also fails for NaN
   if (bad) failed++;
   const verdict = value <= goal ? "met" : bad ? `FAILED: at most ${most} ${unit} are allowed` : `missed, within the ${most} ${unit} that are allowed`;
   console.log(`${what.padEnd(58)} ${value.toFixed(unit === "KB" ? 1 : 0).padStart(8)} ${unit}   goal ${goal} ${unit}   ${verdict}`);
 }
 
-/** Measures what gives rows of [what, milliseconds, goal], again where one is not allowed: something else may have stood in its way. */
+/** Measures rows of [what, milliseconds, goal], and again if one exceeds its bound, since another process may have
+ * caused that. */
 async function times(measure) {
   let best = [];
   for (let i = 0; i < ATTEMPTS && (i === 0 || best.some(([, value, goal]) => !(value <= goal * MARGIN))); i++)
@@ -34,7 +36,7 @@ async function times(measure) {
   for (const [what, value, goal] of best) row(what, value, goal, "ms");
 }
 
-/** When the page was painted first; it may be seen in it before that is told. */
+/** Returns the time of the first paint; the browser may report it only later. */
 const painted = async (page) =>
   (await page.waitForFunction(() => performance.getEntriesByType("paint").find((e) => e.name === "first-contentful-paint")?.startTime)).jsonValue();
 
@@ -51,7 +53,7 @@ async function fill() {
   await until("the cluster is full", async () => { const { total } = await call("GET", "/v1/use"); return total.gpu.held >= total.gpu.there * 0.9; }, 15 * PATIENCE);
 }
 
-/** From a document that is asked for to the first paint, and to the moment when `ready` is there. */
+/** Opens a page; returns the times until the first paint and until `ready`. */
 async function openPage(path, ready) {
   const visitor = await visit(url, { token: admin });
   visitor.page.setDefaultTimeout(3000 * PATIENCE);
@@ -70,12 +72,12 @@ async function bundle() {
   for (const path of paths) {
     const { headers } = await fetch(url + path, { method: "HEAD", headers: { "Accept-Encoding": "gzip" } });
     assert.equal(headers.get("content-encoding"), "gzip");
-    size += Number.parseInt(headers.get("content-length"), 10); // NaN where it is not said, and that is over every bound
+    size += Number.parseInt(headers.get("content-length"), 10); // NaN without the header, which exceeds every bound
   }
   return size / 1000;
 }
 
-/** From the moment a change is asked for to the frame that shows it, the median of some. */
+/** Returns the median time from a change to the frame that shows it. */
 async function latency(page, change, shows) {
   const times = [];
   for (let i = 0; i < 7; i++) {
@@ -97,7 +99,7 @@ const shows = (cordoned) => new Promise((done) => {
   look();
 });
 
-/** The longest frame while the mouse goes over the map. */
+/** Returns the 95th percentile of frame times while the mouse moves over the map. */
 async function smooth(page) {
   const map = page.getByRole("application"), box = await map.boundingBox();
   await page.evaluate(() => {
@@ -110,7 +112,7 @@ async function smooth(page) {
   return page.evaluate(() => window.berthFrames.sort((a, b) => a - b)[Math.floor(window.berthFrames.length * 0.95)]);
 }
 
-if (!(await call("GET", "/v1/nodes?limit=1")).items.length) await fill(); // else it was filled before
+if (!(await call("GET", "/v1/nodes?limit=1")).items.length) await fill(); // skipped if an earlier run has filled it
 row("bundle, compressed", await bundle(), 120, "KB");
 
 await times(async () => {
@@ -136,7 +138,7 @@ await times(async () => {
 
 const firstRows = (page) => page.locator("tbody tr").nth(50).waitFor();
 
-/** A page with a long list, and how long what is done there takes: rows as of `times`. */
+/** Opens a page with a long list and measures actions on it: rows like those of `times`. */
 async function listed(path, what, goal, more = () => []) {
   const list = await openPage(path, firstRows);
   const rows = [[what, list.whole, goal], ...(await more(list.page))];
@@ -150,7 +152,7 @@ await times(() => listed("jobs", "the jobs page", 2000));
 const cordon = (cordoned) => call("POST", `/v1/nodes/n0/${cordoned ? "cordon" : "enable"}`);
 await times(() => listed("nodes", "the nodes page", 3000, async (page) => {
   const median = await latency(page, cordon, shows);
-  await cordon(false); // as it was
+  await cordon(false); // restore the state
   return [["a change from the request to the screen, median of 7", median, 200]];
 }));
 await leave();

@@ -1,8 +1,8 @@
-// pages.mjs URL TOKEN [SHOTS] - every page in a real browser, as tests/web/web_test.sh runs it. With a folder, a picture of each page
-// is left there.
+// pages.mjs URL TOKEN [SHOTS] - tests every page in a real browser, run by tests/web/web_test.sh. With a folder, stores
+// a screenshot of each page there.
 //
-// A case is a row of `cases`: a name and a function of the scene; it fails by throwing. Those with `BRIEF` take little time and
-// say much: WEB_BRIEF=1 runs only these, WEB_CASE=WORDS those with these words in their name.
+// A case is a row of `cases`: a name and a function of the scene; it fails by throwing. Cases with `BRIEF` are short
+// and important: WEB_BRIEF=1 runs only these, WEB_CASE=WORDS only cases with these words in their name.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -14,10 +14,10 @@ import { troubleCases } from "./trouble.mjs";
 const [url, admin, shots] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const PAGES = ["cluster", "queue", "jobs", "jobs/1", "services", "services/web.ann", "nodes", "nodes/n1", "users", "policies", "journal", "what-if"];
-// A browser says on its console that an answer was no success; those that a case asks for are said so by the case.
+// Browsers log failed requests on the console; a case with expected failures ignores them.
 const refused = (line) => /^console: Failed to load resource: the server responded with a status of 4\d\d/.test(line);
 
-/** Visits as somebody, runs the case, and wants no trouble on the console, nor a request to another host. */
+/** Runs the case as a user, and requires an empty console and no requests to other hosts. */
 async function as(scene, who, options, run) {
   const visitor = await visit(options.at ?? url, { token: scene.tokens[who], ...options });
   try {
@@ -31,7 +31,8 @@ async function as(scene, who, options, run) {
 
 async function shown(visitor, path) {
   await visitor.go(path);
-  await visitor.page.locator(`main[data-page="${path.split("?")[0]}"] #page-title`).waitFor(); // and not the page that was there
+  // waits for the new page, not the old one
+  await visitor.page.locator(`main[data-page="${path.split("?")[0]}"] #page-title`).waitFor();
   await visitor.page.waitForFunction(() => ![...document.querySelectorAll("[role=status]")].some((e) => e.textContent.includes("…")));
 }
 
@@ -124,7 +125,8 @@ const cases = [
     const { revision } = await scene.call("POST", "/v1/nodes/n23/drain");
     await row.getByText("draining").waitFor();
     visitor.page.on("request", (request) => {
-      const { pathname, search } = new URL(request.url()), due = search.includes("limit=") && Date.now() - began >= 30000; // how they do is looked at now and then
+      // the status of nodes is requested periodically
+      const { pathname, search } = new URL(request.url()), due = search.includes("limit=") && Date.now() - began >= 30000;
       if (pathname === "/v1/nodes" && search && !due) asked.push(search);
     });
     scene.line.cut();
@@ -195,7 +197,7 @@ const cases = [
     await shows(killed, "out of memory");
     await shown(visitor, "jobs?state=out-of-memory");
     assert.deepEqual(await page.locator("tbody tr td:first-child").allTextContents(), [String(killed)], "the list is filtered by an outcome");
-    // All of them as the API tells them.
+    // All outcomes, as the API names them.
     const outcomes = ["succeeded", "failed", "cancelled", "timed-out", "out-of-memory", "node-lost", "preempted"];
     await page.route((url) => url.pathname === "/v1/jobs" && url.searchParams.has("order"), async (route) => {
       const answer = await route.fetch(), body = await answer.json();

@@ -1,5 +1,5 @@
-// scene.mjs - a small cluster for the tests, made over the API: people, nodes, work that runs and work that waits, and an agent
-// that says what the tests want it to say.
+// scene.mjs - a small cluster for the tests, made over the API: users, nodes, running and waiting work, and a fake
+// agent that reports what the tests need.
 
 import { connect, createServer } from "node:net";
 
@@ -14,7 +14,7 @@ export function client(url, token) {
   };
 }
 
-/** Seconds until something that should have happened counts as failed; no speed is tested by it. */
+/** Seconds until an expected event counts as missing; no speed is tested. */
 export const PATIENCE = Number(process.env.BERTH_PATIENCE ?? 60);
 
 export async function until(what, ask, seconds = PATIENCE) {
@@ -27,7 +27,7 @@ export async function until(what, ask, seconds = PATIENCE) {
   throw new Error(`never: ${what}`);
 }
 
-/** A line to the daemon that can be cut. */
+/** A TCP proxy to the daemon that can be cut. */
 export class Line {
   static async open(url) {
     const line = new Line(), { hostname, port } = new URL(url);
@@ -54,7 +54,7 @@ export class Line {
     for (const socket of this.sockets) socket.destroy();
   }
 
-  /** What is open stays open, and nothing comes through it any more. */
+  /** Keeps connections open but forwards nothing any more. */
   stall() {
     for (const socket of this.sockets) socket.silent = true;
   }
@@ -64,7 +64,7 @@ export class Line {
   }
 }
 
-/** An agent of a node: reports its instances as running, and answers whoever wants their output. */
+/** The agent of a node: reports its instances as running, and serves sessions. */
 export class Agent {
   constructor(url, node, token) {
     Object.assign(this, { url, node, token, call: client(url, token), seq: 0, logs: [], shells: [], closed: new Set(), end: new AbortController() });
@@ -94,7 +94,7 @@ export class Agent {
       await this.bring(line.call, "stream=out", "welcome\n");
     } else if (line.input) {
       const said = Buffer.from(`heard ${atob(line.input)}靠岸\n`);
-      await this.bring(line.call, "stream=out", said.subarray(0, -3)); // in the middle of a character
+      await this.bring(line.call, "stream=out", said.subarray(0, -3)); // splits a character
       await this.bring(line.call, "stream=out", said.subarray(-3));
     } else if (line.verb) {
       await this.bring(line.call, "end=true");
@@ -121,7 +121,7 @@ export class Agent {
   }
 }
 
-/** Submits a job for the agent's node, and lets the agent say `last` of it once it runs. Returns its id. */
+/** Submits a job for the agent's node, and reports `last` for it after it runs. Returns its id. */
 export async function endedJob(scene, owner, last) {
   const { id } = await scene.call("POST", "/v1/jobs", { owner, command: ["true"], requests: { cpu: 1 }, node: scene.first.node, retries: 0 });
   const [instance] = await until("it has a place", async () => { const { items } = await scene.call("GET", `/v1/instances?workload=${id}`); return items.length ? items : null; });
@@ -131,7 +131,7 @@ export async function endedJob(scene, owner, last) {
 
 const job = (owner, name, gpu, limit) => ({ owner, name, gpu, requests: { cpu: 8, memory: "16Gi" }, time_limit: limit, command: ["python", "train.py"] });
 
-/** 24 nodes of 8 GPUs, three users in two groups, 36 jobs that fill most of it, and more that wait. */
+/** Makes 24 nodes with 8 GPUs, users in two groups, 36 jobs that fill most of the cluster, and more that wait. */
 export async function build(url, admin) {
   const call = client(url, admin);
   await call("PATCH", "/v1/system/settings", { policy: "multifactor" });

@@ -1,27 +1,27 @@
-// trouble.mjs - cases of pages.mjs in which something goes wrong or two people work at once: slow answers, lines that break or fall
-// silent, tabs that nobody looks at, work that others change meanwhile. And what is easily overlooked: long lists, odd addresses.
+// trouble.mjs - cases of pages.mjs with failures or concurrent users: slow answers, broken or silent connections,
+// hidden tabs, work that others change meanwhile. Also rare cases: long lists, odd addresses.
 import assert from "node:assert/strict";
 import { until } from "./scene.mjs";
 
 const rest = (ms) => new Promise((done) => setTimeout(done, ms));
 
-/** Counts the requests of a page that the pattern fits. */
+/** Collects the requests of a page that match the pattern. */
 function counted(page, pattern) {
   const seen = [];
   page.on("request", (request) => { if (pattern.test(request.url())) seen.push(request.url()); });
   return seen;
 }
 
-/** What the browser says of lines that a case has cut. */
+/** Removes console messages about connections that a case has cut. */
 const cutsAreMeant = (visitor) => visitor.trouble.splice(0, visitor.trouble.length, ...visitor.trouble.filter((line) => !/net::ERR_/.test(line)));
 
-/** The page is hidden, or shown again, as far as its scripts can tell. */
+/** Makes the page hidden or visible for its scripts. */
 const hide = (page, hidden) => page.evaluate((value) => {
   Object.defineProperty(document, "hidden", { configurable: true, get: () => value });
   document.dispatchEvent(new Event("visibilitychange"));
 }, hidden);
 
-/** Lists come in pages of two, whatever was asked for; where `and` is given, those that are asked for with it. */
+/** Limits pages of lists to two rows, whatever was requested; with `and`, only for requests with that parameter. */
 const shortPages = (page, path, and = "limit") => page.route((url) => url.pathname === path && url.searchParams.has("limit") && url.searchParams.has(and), (route) => {
   const url = new URL(route.request().url());
   url.searchParams.set("limit", "2");
@@ -30,7 +30,7 @@ const shortPages = (page, path, and = "limit") => page.route((url) => url.pathna
 
 const inForm = (page, name) => page.getByRole("form", { name });
 
-/** [name, run, whether it is one of the brief ones]; `as` and `shown` are those of pages.mjs. */
+/** [name, run, whether it is a brief case]; `as` and `shown` are those of pages.mjs. */
 export const troubleCases = ({ as, shown, BRIEF }) => [
   ["an answer that takes long arrives, whatever changes meanwhile", async (scene) => as(scene, "admin", {}, async (visitor) => {
     let seen = false;
@@ -50,7 +50,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await shown(visitor, `jobs/${id}`);
     await page.getByRole("heading", { name: "What would start sooner" }).waitFor();
     await until("asked", () => asked.length === 1);
-    for (let i = 0; i < 4; i++) { // of others: they start, and go
+    for (let i = 0; i < 4; i++) { // other jobs start and end
       const other = await scene.call("POST", "/v1/jobs", { owner: "aud", command: ["true"], requests: { cpu: 1 } });
       await rest(500);
       await scene.call("POST", `/v1/jobs/${other.id}/cancel`);
@@ -61,7 +61,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await until("asked by the button", () => asked.length === 2);
     await page.getByRole("button", { name: "Hold" }).click();
     await page.getByRole("button", { name: "Release" }).click();
-    await until("asked after a change", () => asked.length >= 3); // once for both, or for each
+    await until("asked after a change", () => asked.length >= 3); // once for both changes, or for each
   })],
   ["how the nodes do is looked at now and then", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor;
@@ -108,7 +108,8 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await scene.call("POST", "/v1/nodes/n21/cordon");
     await rest(500);
     assert.equal(await row.getByText("cordoned").count(), 0, "the line is dead");
-    await until("another line is taken", async () => { // that has its time to answer, before it counts as silent, too
+    // the new connection needs time to answer before it counts as silent, too
+    await until("another line is taken", async () => {
       await page.clock.fastForward(46000);
       return row.getByText("cordoned").waitFor({ timeout: 5000 }).then(() => true, () => false);
     });
@@ -177,7 +178,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     const form = inForm(page, "Settings");
     await until("all are shown", async () => (await form.getByLabel("As JSON").inputValue()).includes('"size": 10'));
     await form.getByLabel("As JSON").fill('{"level": 4, "size": 10}');
-    await scene.call("PATCH", "/v1/apps/web.ann/settings", { size: 77 }); // somebody else, meanwhile
+    await scene.call("PATCH", "/v1/apps/web.ann/settings", { size: 77 }); // another user, meanwhile
     await form.getByRole("button", { name: "Save" }).click();
     await until("saved", async () => (await scene.call("GET", "/v1/apps/web.ann")).settings.level === 4);
     assert.equal((await scene.call("GET", "/v1/apps/web.ann")).settings.size, 77);
@@ -201,7 +202,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await form.getByRole("button").click();
     await page.locator("[data-ready]").getByText(`/${there}`).waitFor();
     await scaled(there + 1);
-    await follows(there + 1); // what was typed is done
+    await follows(there + 1); // the typed value was sent
     await scaled(there);
   })],
   ["a form stays under the writer's hands when its settings can be read no more", async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
@@ -262,7 +263,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await page.getByRole("button", { name: "Save" }).click();
     await dialog.getByRole("button", { name: "Write over it" }).click();
     await until("written over", async () => (await formula()) === "return 2 * age");
-    // It is open now: saved again without a question, until somebody else has changed it.
+    // The policy is open now: it is saved again without a question until another user has changed it.
     await until("open", async () => (await box.inputValue()) === "return 2 * age");
     await box.fill("return 3 * age");
     await page.getByRole("button", { name: "Save" }).click();
@@ -274,7 +275,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     assert.equal(await formula(), "return 9 * age");
     await dialog.getByRole("button", { name: "Write over it" }).click();
     await until("written over again", async () => (await formula()) === "return 4 * age");
-    // Opened once more, it is what it has become.
+    // Opened again, it has the new value.
     await scene.call("PUT", "/v1/policies/kept", { formula: "return 7 * age" });
     await page.getByRole("row").filter({ hasText: "return 7 * age" }).getByRole("button", { name: "Open kept" }).click();
     await until("opened anew", async () => (await box.inputValue()) === "return 7 * age");
@@ -369,7 +370,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
       const before = asked.length;
       await page.clock.fastForward(31000);
       await until(`${path} asks again`, () => asked.slice(before).some((url) => url.includes(`/v1/${answer}`)));
-      await scene.call("POST", "/v1/nodes/n20/cordon"); // somebody else, meanwhile
+      await scene.call("POST", "/v1/nodes/n20/cordon"); // another user, meanwhile
       await scene.call("POST", "/v1/nodes/n20/enable");
       await rest(1000);
       if ((await field.inputValue()) !== text.slice(0, half)) lost.push(path);
@@ -400,7 +401,8 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     }
   })],
   ["of yesterday's moments the day is told, also the morning after", async (scene) => {
-    const later = new Date(Date.now() + 3 * 3600e3), west = later.getUTCHours() - 1; // where it is past one o'clock then
+    // a time zone in which it is past one o'clock then
+    const later = new Date(Date.now() + 3 * 3600e3), west = later.getUTCHours() - 1;
     await as(scene, "ann", { zone: `Etc/GMT${west > 12 ? `-${24 - west}` : west < 0 ? `-${-west}` : `+${west}`}` }, async (visitor) => {
       const { page } = visitor, created = page.locator("ol.steps time").first();
       await shown(visitor, "jobs/1");

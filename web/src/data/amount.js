@@ -1,8 +1,8 @@
-// amount.js - amounts and times as documents have them, as numbers and as people read them.
+// amount.js - amounts and times of documents, as numbers and as text for people.
 
 const UNITS = { m: 1e-3, k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50 };
 
-/** 2, "1.9", "500m", "16Gi" as a number; 0 where there is none. */
+/** Converts 2, "1.9", "500m" or "16Gi" to a number; 0 if there is none. */
 export function amount(value) {
   if (typeof value === "number") return value;
   const parts = /^([0-9.]+)([A-Za-z]*)$/.exec(value ?? "");
@@ -20,10 +20,10 @@ export function bytes(value) {
 export const number = (value) => round(value, Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0);
 export const percent = (part, whole) => (whole > 0 ? `${Math.round((100 * part) / whole)} %` : "–");
 
-/** An amount of a resource, in its unit. */
+/** Formats an amount of a resource in its unit. */
 export const resource = (name, value) => (name === "memory" || name === "storage" ? bytes(amount(value)) : number(amount(value)));
 
-/** Seconds as "3 d 4 h", "2 h 5 min", "40 s": the two largest units. */
+/** Formats seconds as "3 d 4 h", "2 h 5 min", "40 s": the two largest units. */
 export function span(seconds) {
   if (!Number.isFinite(seconds)) return "–";
   const s = Math.max(0, Math.round(seconds));
@@ -36,16 +36,16 @@ export function span(seconds) {
 export const moment = (text) => (text ? Date.parse(text) : NaN);
 export const between = (from, to) => span((moment(to) - moment(from)) / 1000);
 
-/** How many GPUs a node has. */
+/** Returns the number of a node's GPUs. */
 export const gpusOf = (node) => [node.gpus ?? []].flat().reduce((sum, row) => sum + (row.count ?? 1), 0);
 
 const ORDER = ["pods", "gpu", "cpu", "memory"];
 const rank = (name) => (ORDER.indexOf(name) < 0 ? ORDER.length : ORDER.indexOf(name));
 
-/** Names of resources, the important ones first. */
+/** Sorts names of resources, the important ones first. */
 export const byRank = (names) => names.sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
 
-/** What was asked for in a few words: "2 pods, 4 gpu, 8 cpu, 16 GiB memory". */
+/** Formats a request in a few words: "2 pods, 4 gpu, 8 cpu, 16 GiB memory". */
 export const asked = (what) =>
   byRank(Object.keys(what ?? {}))
     .filter((name) => name !== "pods" || what[name] > 1)

@@ -1,16 +1,16 @@
 // api.js - requests to the daemon, with the token of this session.
 //
-// The token is kept in this tab's memory and session storage, never in a cookie: it goes with the tab, and no other site can
-// make the browser send it.
+// The token is kept in this tab's memory and session storage, never in a cookie: it disappears with the tab, and no
+// other site can make the browser send it.
 
 import { t } from "../text/text.js";
 
 const KEY = "berth.token";
 let token = sessionStorage.getItem(KEY) ?? "";
-let visit = new AbortController(); // from a sign-in to its end: what was asked meanwhile ends with it
+let visit = new AbortController(); // from sign-in to sign-out, which aborts all requests of the session
 let onSignedOut = () => {};
 
-/** What the API said was wrong; `field` where one member of the body is at fault. */
+/** An error of the API; `field` names the member of the body that is at fault. */
 export class ApiError extends Error {
   constructor(status, body) {
     super(body?.error?.message ?? `the daemon answered ${status}`);
@@ -20,16 +20,17 @@ export class ApiError extends Error {
   }
 }
 
-const BY_PROXY = new Set([502, 503, 504]); // without words of berthd, a proxy before it says that it is down
+const BY_PROXY = new Set([502, 503, 504]); // without an error of berthd: sent by a proxy in front of it
 
-/** No answer came, or not all of it: berthd is down, or the network is. A browser says no more than "Failed to fetch". */
+/** No answer, or only a part of it: berthd or the network is down. The browser's own message is just "Failed to
+ * fetch". */
 export class NoAnswer extends Error {
   constructor(cause) {
     super(t("no.answer"), { cause });
   }
 }
 
-/** Awaits a part of an answer; the browser's own errors of a broken line become NoAnswer. */
+/** Awaits a part of an answer; turns the browser's errors of a broken connection into NoAnswer. */
 export const heard = (part) => part.catch((error) => { throw error instanceof TypeError ? new NoAnswer(error) : error; });
 
 export const signedIn = () => token !== "";
@@ -58,7 +59,8 @@ function headersOf(body) {
   return headers;
 }
 
-/** An answer whose body is still to be read, a stream for instance. `body` is sent as JSON, `raw` as it is; the daemon does once what has the same `key`. */
+/** Sends a request and returns the answer with its body unread, for streams. `body` is sent as JSON, `raw` unchanged;
+ * the daemon executes requests with the same `key` once. */
 export async function open(method, path, { body, raw, signal, match, key } = {}) {
   const headers = headersOf(body), asker = token;
   if (match !== undefined) headers["If-Match"] = String(match);
@@ -70,7 +72,7 @@ export async function open(method, path, { body, raw, signal, match, key } = {})
   if (answer.ok) return answer;
   const told = await answer.json().catch(() => null);
   if (!told?.error && BY_PROXY.has(answer.status)) throw new NoAnswer();
-  if (answer.status === 401 && token && token === asker) signOut(); // and not the one who has signed in since
+  if (answer.status === 401 && token && token === asker) signOut(); // but not a user who has signed in since
   throw new ApiError(answer.status, told);
 }
 
@@ -88,7 +90,7 @@ export const remove = (path, options) => request("DELETE", path, options);
 
 const PAGE = 1000;
 
-/** A whole list, page by page. */
+/** Returns a whole list, page by page. */
 export async function getAll(path, values = {}, options = {}) {
   const items = [];
   let after;
@@ -100,7 +102,7 @@ export async function getAll(path, values = {}, options = {}) {
   return { items };
 }
 
-/** A path with a query of those values that are given. */
+/** Returns a path with a query of the non-empty values. */
 export function query(path, values) {
   const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
   return given.length ? `${path}${path.includes("?") ? "&" : "?"}${new URLSearchParams(given)}` : path;

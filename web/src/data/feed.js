@@ -1,8 +1,8 @@
-// feed.js - one stream per kind, shared by whoever looks at it, and collections that are kept up to date by it.
+// feed.js - one stream per kind, shared by all components that use it, and the collections that it keeps up to date.
 //
-// A collection lists once, page by page, and then follows; after a gap that the daemon no longer knows it lists again. Whoever
-// reads it is called at most once per frame, however many changes there were. Changes come without `status`: of kinds that have
-// a status of their own that lives, that is listed anew now and then.
+// A collection is listed once, page by page, and then follows changes; after a gap that the daemon cannot fill it is
+// listed again. Components are notified at most once per frame, however many changes there were. Changes come without
+// `status`; for kinds with a live status it is listed again periodically.
 
 import { get, query } from "./api.js";
 import { follow, pause } from "./stream.js";
@@ -19,7 +19,7 @@ function lineState(kind, state) {
   for (const call of lineListeners) call();
 }
 
-/** "live", "lost" or "idle": how the streams of this page do. */
+/** Returns "live", "lost" or "idle": the state of this page's streams. */
 export function connection() {
   if (!lines.size) return "idle";
   return [...lines.values()].every((state) => state === "live") ? "live" : "lost";
@@ -40,7 +40,7 @@ class Feed {
     this.error = null;
     this.listeners = new Set();
     this.changeListeners = new Set();
-    this.wanted = 0; // how many need the items, not only the changes
+    this.wanted = 0; // number of users of the items, not only of changes
     this.control = null;
     this.frame = 0;
   }
@@ -48,7 +48,7 @@ class Feed {
   tell() {
     this.version++;
     if (this.frame) return;
-    // A page that is not drawn has no frames, but its timers go on.
+    // A hidden page has no frames, but its timers run.
     const call = () => { this.frame = 0; for (const listener of this.listeners) listener(); };
     this.frame = document.hidden ? setTimeout(call, 100) : requestAnimationFrame(call);
   }
@@ -61,7 +61,7 @@ class Feed {
     this.tell();
   }
 
-  /** What the stream does not tell: how each does. What there is, and what it is, the stream knows better. */
+  /** Lists the status of all items, which the stream does not have. For everything else the stream is newer. */
   async look(signal) {
     if (document.hidden || !this.wanted) return;
     let after;
@@ -79,7 +79,7 @@ class Feed {
   async keepLooking(signal) {
     while (!signal.aborted) {
       await pause(STATUS_MS, signal);
-      if (!signal.aborted && this.ready) await this.look(signal).catch(() => {}); // the next may do better
+      if (!signal.aborted && this.ready) await this.look(signal).catch(() => {}); // the next one may succeed
     }
   }
 
@@ -143,7 +143,7 @@ function users(feed) {
   return feed.listeners.size + feed.changeListeners.size;
 }
 
-/** Keeps all objects of a kind: `call` is told when `collection(kind)` has changed. Returns how to end it. */
+/** Keeps all objects of a kind: calls `call` when `collection(kind)` has changed. Returns a function that ends it. */
 export function keep(kind, call) {
   const feed = feedOf(kind), first = feed.wanted === 0;
   feed.wanted++;
@@ -156,7 +156,7 @@ export function keep(kind, call) {
   };
 }
 
-/** Tells every change of a kind from now on, with its event and id. Returns how to end it. */
+/** Calls `call` for every change of a kind from now on, with its event and id. Returns a function that ends it. */
 export function listen(kind, call) {
   const feed = feedOf(kind), first = !users(feed);
   feed.changeListeners.add(call);
@@ -169,7 +169,7 @@ export function listen(kind, call) {
 
 export const collection = feedOf;
 
-/** Another person signs in: nothing of the last one's is left. */
+/** Drops everything before another user signs in. */
 export function forget() {
   for (const feed of feeds.values()) feed.stop();
   feeds.clear();

@@ -1,6 +1,7 @@
-// holders.js - who holds what, of all nodes: listed by pages, then kept by the stream of instances.
+// holders.js - which instances hold which devices of all nodes: listed page by page, then updated by the stream of
+// instances.
 //
-// An instance that one may not see has no event; what others hold is therefore listed again now and then.
+// Instances that the user may not see have no events; so the holders are listed again periodically.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, query } from "./api.js";
@@ -17,14 +18,15 @@ export class Holders {
     this.works = new Map(); // workload -> {owner, group, kind, name}
     this.ready = false;
     this.version = 0;
-    this.signal = signal; // aborted when nobody looks any more
+    this.signal = signal; // aborted when no component uses it any more
     this.tell = tell;
-    this.unknown = new Set(); // nodes to be asked
+    this.unknown = new Set(); // nodes whose holders must be requested
     this.asking = false;
-    this.heard = new Set(); // lists of the events since something was asked
+    this.heard = new Set(); // lists of events since the start of each request
   }
 
-  /** Gives what `ask` brings to `take`, then again what was heard meanwhile: the answer is older, as far as it tells of that. */
+  /** Passes the answer of `ask` to `take`, then applies the events that arrived meanwhile again: the answer may be
+   * older. */
   async meanwhile(ask, take) {
     const events = [];
     this.heard.add(events);
@@ -48,7 +50,7 @@ export class Holders {
       } while (after !== undefined);
       return fresh;
     }, (fresh) => {
-      Object.assign(this, fresh); // with it goes what was known of work that is over
+      Object.assign(this, fresh); // also drops the data of ended work
       this.ready = true;
     });
   }
@@ -86,7 +88,7 @@ export class Holders {
     }
   }
 
-  /** Whose it is the stream does not say: the node is asked, soon, and once for many changes. */
+  /** The stream does not tell the owner, so this requests the node's holders, soon, and once for many changes. */
   ask(node) {
     this.unknown.add(node);
     this.askSoon(50);
@@ -101,7 +103,7 @@ export class Holders {
   async askAll() {
     if (this.signal.aborted) return;
     const nodes = [...this.unknown].slice(0, 20);
-    for (const node of nodes) this.unknown.delete(node); // who is heard of from here on is asked for again
+    for (const node of nodes) this.unknown.delete(node); // a node with an event from here on is requested again
     await Promise.all(nodes.map((node) => this.askOne(node).catch(() => {})));
     this.asking = false;
     if (this.unknown.size) this.askSoon(500);
@@ -116,7 +118,7 @@ export class Holders {
   }
 }
 
-/** {nodes: Map of node -> Map of holders, ready, version}, told anew at most once a frame. */
+/** Returns {nodes: Map of node -> Map of holders, ready, version}, updated at most once per frame. */
 export function useHolders() {
   const [, again] = useState(0);
   const held = useRef(null);
@@ -137,5 +139,5 @@ export function useHolders() {
   return held.current;
 }
 
-/** Whose it is, as far as one is told. */
+/** Returns the owner, as far as the user may know. */
 export const holderName = (holder) => holder.owner ?? (holder.group ? `(${holder.group})` : "");

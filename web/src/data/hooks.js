@@ -1,4 +1,5 @@
-// hooks.js - how pages read: a collection that is kept, an answer that is asked for again, verbs with their outcome.
+// hooks.js - how pages read data: collections that are kept up to date, answers that are requested again, verbs and
+// their results.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, post } from "./api.js";
@@ -8,19 +9,17 @@ import { t } from "../text/text.js";
 const FAILED_MS = 2000, LATE_MS = 60000, PAUSE_MAX_MS = 5000;
 const LATER = new Set([429, 503]);
 
-/** The objects of a kind, kept up to date: {items: Map, ready, error, version}. */
+/** Returns the objects of a kind, kept up to date: {items: Map, ready, error, version}. */
 export function useCollection(kind) {
   const [, again] = useState(0);
   useEffect(() => keep(kind, () => again((n) => n + 1)), [kind]);
   return collection(kind);
 }
 
-/**
- * The answer of `ask(signal)`: {data, error, loading, again}. It is asked again when `deps` or `when` change, after `every`
- * milliseconds, and when an object of the kinds in `on` changes (at most every `rest` milliseconds). What was known stays on
- * the screen until the new answer is there, unless `deps` have changed. One at a time: what is asked for meanwhile is asked
- * once the answer is there, after as long a pause as that took.
- */
+/** Returns the answer of `ask(signal)`: {data, error, loading, again}. It is requested again when `deps` or `when`
+ * change, after `every` milliseconds, and when an object of the kinds in `on` changes (at most every `rest`
+ * milliseconds). The old data stays on the screen until the new answer arrives, unless `deps` have changed. One request
+ * runs at a time: the next one starts after the answer and a pause as long as the request took. */
 export function useAnswer(ask, deps, { every = 0, on = [], rest = 1000, only = () => true, when = "" } = {}) {
   const [state, set] = useState({ data: null, error: null, loading: true });
   const asking = useRef(ask), passes = useRef(only), line = useRef(null);
@@ -56,7 +55,7 @@ export function useAnswer(ask, deps, { every = 0, on = [], rest = 1000, only = (
   }, [when]);
   useEffect(() => {
     if (!state.error || (state.error instanceof ApiError && !LATER.has(state.error.status))) return undefined;
-    const timer = setTimeout(again, FAILED_MS); // the line broke, or the daemon is busy; the request is good
+    const timer = setTimeout(again, FAILED_MS); // the connection broke, or the daemon is busy: repeat the request
     return () => clearTimeout(timer);
   }, [state.error]);
   useEffect(() => {
@@ -77,10 +76,8 @@ export function useAnswer(ask, deps, { every = 0, on = [], rest = 1000, only = (
   return { ...state, again };
 }
 
-/**
- * [only, know]: whether a change of instances is about those of which `is` is true. Of one that has gone only its id is told:
- * `know(ids)` names those that were there before.
- */
+/** Returns [only, know]. `only` tells whether a change concerns an instance for which `is` is true. A deletion has only
+ * an id: `know(ids)` adds ids of existing instances. */
 export function useThose(is) {
   const ids = useRef(new Set());
   const know = (more) => { for (const id of more) ids.current.add(String(id)); };
@@ -93,7 +90,7 @@ export function useThose(is) {
   return [only, know];
 }
 
-/** A verb: {run, busy, error, clear}. `run` resolves to the answer, or to undefined where it failed. */
+/** A verb: {run, busy, error, clear}. `run` resolves to the answer, or to undefined if it failed. */
 export function useVerb(act, done) {
   const [state, set] = useState({ busy: false, error: null });
   const run = async (...args) => {
@@ -111,15 +108,13 @@ export function useVerb(act, done) {
   return { ...state, run, clear: () => set({ busy: false, error: null }) };
 }
 
-// Not randomUUID: that is missing where a page came over plain HTTP.
+// Not randomUUID, which pages over plain HTTP do not have.
 const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/**
- * A post that makes something, once: where the answer was lost and the same is sent again, it has the same key, and the daemon
- * gives the first answer. What it refuses it keeps no key of.
- */
+/** Returns a function that posts an object once: if the answer is lost and the same object is sent again, it has the
+ * same key, and the daemon repeats the first answer. The daemon keeps no keys of refused requests. */
 export function usePostOnce(path) {
-  const last = useRef({}); // what was sent and not done, as far as is known
+  const last = useRef({}); // sent, and not done as far as is known
   return async (body) => {
     const text = JSON.stringify(body);
     if (last.current.text !== text) last.current = { text, key: newKey() };
@@ -129,7 +124,7 @@ export function usePostOnce(path) {
   };
 }
 
-/** The present moment in milliseconds, anew every `every`. */
+/** Returns the present time in milliseconds, updated every `every`. */
 export function useNow(every = 1000) {
   const [now, set] = useState(Date.now());
   useEffect(() => {

@@ -1,9 +1,10 @@
-// samples.js - the cluster over time, as this tab has seen it: use, queue and waits, every five seconds for up to two hours.
+// samples.js - the cluster over time while this tab is open: use, queue and waits, every five seconds for up to two
+// hours.
 
 import { get } from "./api.js";
 
 const EVERY_MS = 5000, KEPT = 1440;
-const WAITS_EVERY = 3; // looks: the daemon goes through the whole queue for it
+const WAITS_EVERY = 3; // samples between requests of waits, for which the daemon scans the whole queue
 let samples = [], timer = 0, looks = 0, waits = null;
 const listeners = new Set();
 
@@ -14,11 +15,11 @@ async function look() {
     waits = queue.waits ?? waits;
     samples = [...samples.slice(1 - KEPT), {
       at: Date.now() / 1000, use: use.total, domains: use.domains, waiting: queue.total,
-      waited: waits?.median_s ?? 0, longest: waits?.longest_s ?? 0, // of others' it is not told
+      waited: waits?.median_s ?? 0, longest: waits?.longest_s ?? 0, // others' waits are not told
     }];
     for (const call of listeners) call();
   } catch {
-    // the next look may do better; requests that matter say what is wrong
+    // the next sample may succeed; other requests report errors
   }
 }
 

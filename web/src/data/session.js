@@ -1,4 +1,4 @@
-// session.js - who is signed in and what they may; language and theme; all for whoever asks by a context.
+// session.js - the signed-in user and the user's permissions, language and theme, as a context for all components.
 
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
@@ -6,7 +6,8 @@ import { useContext } from "preact/hooks";
 export const Session = createContext(null);
 export const useSession = () => useContext(Session);
 
-/** Whether the caller may do this with something of `owner` and `group`; the daemon decides, this only hides buttons. */
+/** Returns whether the user may do this with an object of `owner` and `group`. It only hides buttons; the daemon
+ * decides. */
 export function may(who, permission, owner, group) {
   const scope = who.permissions[permission] ?? "none";
   if (scope === "all") return true;

@@ -1,11 +1,11 @@
-// stream.js - lines of an answer without an end, resumed where it broke off.
+// stream.js - lines of an endless answer, resumed after a break.
 
 import { heard, open, ApiError } from "./api.js";
 
 const PAUSE_MS = [200, 500, 1000, 2000, 5000, 10000];
-// A browser has six connections to one host, over all its tabs: those that nobody looks at give theirs back.
+// A browser has six connections to one host over all its tabs: hidden tabs close theirs.
 const HIDDEN_MS = 20000;
-// The daemon says something every 15 s, if only an empty line: one that says nothing for so long is not there any more.
+// The daemon sends at least an empty line every 15 s: a stream that is silent for so long is broken.
 const SILENT_MS = 45000;
 
 export const pause = (ms, signal) =>
@@ -28,7 +28,7 @@ function whenShown(signal) {
   });
 }
 
-/** Aborts what it returns when the page has been hidden for a while. */
+/** Returns a signal that aborts when the page has been hidden for a while. */
 function hiddenSignal() {
   const control = new AbortController();
   let timer = 0;
@@ -41,7 +41,8 @@ function hiddenSignal() {
   return { signal: control.signal, done: () => { clearTimeout(timer); document.removeEventListener("visibilitychange", look); } };
 }
 
-/** Runs `read` with a signal when the page is looked at; the signal is aborted also when it has been hidden for a while. */
+/** Waits until the page is visible and runs `read` with a signal that also aborts when the page has been hidden for a
+ * while. */
 export async function whileShown(signal, read) {
   await whenShown(signal);
   if (signal.aborted) return;
@@ -53,7 +54,7 @@ export async function whileShown(signal, read) {
   }
 }
 
-/** Aborts what it returns when `heard` has not been called for a while. */
+/** Returns a signal that aborts when `heard` has not been called for a while. */
 function silentSignal() {
   const control = new AbortController();
   let timer = 0;
@@ -73,7 +74,7 @@ export async function readText(answer, take) {
   }
 }
 
-/** Calls `take` with each line of the body, read as JSON; `alive` whenever there is something, an empty line even. */
+/** Calls `take` with each line of the body, parsed as JSON; calls `alive` for every input, even an empty line. */
 export async function readLines(answer, take, alive = () => {}) {
   let rest = "";
   await readText(answer, (text) => {
@@ -84,11 +85,9 @@ export async function readLines(answer, take, alive = () => {}) {
   });
 }
 
-/**
- * Follows the changes of a collection until it is aborted. `from` is a revision; `change` is called with each event, in
- * order, without gap or repeat, `state` with "live" or "lost" as the line comes and goes. Ends when it is compacted: the
- * caller lists again.
- */
+/** Follows the changes of a collection until it is aborted. `from` is a revision; `change` is called with each event, in
+ * order, without gaps or repeats; `state` with "live" or "lost" as the connection changes. Ends if the revision was
+ * compacted: then the caller lists again. */
 export async function follow(path, from, { change, state, signal }) {
   let revision = from, failures = 0, over = false;
   const take = (event) => {

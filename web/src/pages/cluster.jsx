@@ -1,4 +1,4 @@
-// cluster.jsx - the whole cluster at a glance: use, the map of nodes, and how it went over the last hour or week.
+// cluster.jsx - the whole cluster on one page: use, the map of nodes, and plots of the last hour or week.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, query as queried } from "../data/api.js";
@@ -78,7 +78,7 @@ function Holding({ node, held }) {
   );
 }
 
-/** Who holds how many GPUs; those who hold none, how many pods they have. Most GPUs first. */
+/** Returns the number of GPUs per holder, or of pods for holders without GPUs; most GPUs first. */
 function holdersByName(holders) {
   const counts = new Map();
   for (const held of holders.nodes.values())
@@ -110,7 +110,7 @@ function NodeMap({ nodes, holders, by }) {
 
 const SPANS = ["hour", "week"];
 
-/** Use, queue and waits as the daemon has kept them: there when the page opens. */
+/** Shows use, queue and waits from the daemon's own history, which is complete when the page opens. */
 function OverTime({ chosen, choose }) {
   const series = useAnswer((signal) => get(queried("/v1/series", { span: chosen }), { signal }), [chosen], { every: 10000 });
   const s = series.data;

@@ -1,4 +1,4 @@
-// job.jsx - one job: how it stands and why, its tasks, what they write and use, and what can be done with it.
+// job.jsx - one job: its state and the reason, its tasks, their output and usage, and its verbs.
 
 import { useState } from "preact/hooks";
 import { get, post } from "../data/api.js";
@@ -53,7 +53,8 @@ function Steps({ job, why }) {
   );
 }
 
-/** What would let it start sooner takes a plan for each way: it is asked when the job has changed, and when somebody wants it anew. */
+/** Shows what would start the job sooner. Each way costs a plan, so it is requested only when the job changes or by a
+ * button. */
 function Sooner({ id, when: changed }) {
   const sooner = useAnswer((signal) => get(`/v1/jobs/${encodeURIComponent(id)}/why?suggest=1`, { signal }), [id], { when: changed });
   const ways = sooner.data?.sooner ?? [];

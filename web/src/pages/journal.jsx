@@ -1,5 +1,5 @@
-// journal.jsx - what happened lately, and who changed what: searched by who, subject and record; a record with all it says, and a
-// decision made again.
+// journal.jsx - recent events, and changes with their authors: search by user, subject and record; a whole record, and
+// the replay of a decision.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, post, query as queried } from "../data/api.js";
@@ -43,10 +43,10 @@ const actionColumns = () => [
   { title: t("journal.score"), number: true, of: ([, , , , , , score]) => score ?? "–" },
 ];
 
-/** Some actions of a plan: [op, workload, ordinal, node, instance, cause, score, rival]. */
+/** Shows some actions of a plan: [op, workload, ordinal, node, instance, cause, score, rival]. */
 const Actions = ({ of, caption }) => <Table caption={caption} rows={of} empty={t("journal.actions.none")} columns={actionColumns()} />;
 
-/** What came of making a decision again. */
+/** Shows the result of a replayed decision. */
 function Outcome({ of }) {
   if (of.same) return <p role="status"><strong>{t("journal.same")}</strong> <span class="faint">{t("journal.replayed", { changes: of.changes, seconds: of.seconds.toFixed(1) })}</span></p>;
   return (
@@ -62,7 +62,7 @@ function Outcome({ of }) {
   );
 }
 
-/** A decision: from what it was made, what it does, why the rest waits; and made again. */
+/** Shows a decision: its inputs, its actions, why other work waits; with a replay. */
 function Decision({ record }) {
   const { cycle } = record, [outcome, set] = useState(null);
   const verb = useVerb(() => post(`/v1/audit/${record.seq}/replay`), set);
@@ -93,10 +93,11 @@ function Decision({ record }) {
   );
 }
 
-/** All that a record says; of a decision in words, too. */
+/** Shows a whole record, and for a decision its description. */
 function Record({ seq }) {
   const record = useAnswer((signal) => get(`/v1/audit/${seq}`, { signal }), [seq]), box = useRef(null);
-  useEffect(() => { if (record.data) box.current.scrollIntoView({ block: "start" }); }, [record.data?.seq]); // the list above is long
+  // the list above is long
+  useEffect(() => { if (record.data) box.current.scrollIntoView({ block: "start" }); }, [record.data?.seq]);
   return (
     <section ref={box} aria-label={t("journal.record", { seq })}>
       <h3>{t("journal.record", { seq })}</h3>

@@ -1,4 +1,5 @@
-// node.jsx - one node: its hardware, who holds it now and in the past day, taking it out of service with its progress, its OpTasks.
+// node.jsx - one node: hardware, present holders and those of the past day, taking it out of service with the progress,
+// OpTasks.
 
 import { useState } from "preact/hooks";
 import { get, open, post, query } from "../data/api.js";
@@ -25,7 +26,7 @@ function Actions({ node, again }) {
   );
 }
 
-/** How far a drain is: what is left of what was there when this page first saw it. */
+/** Shows the progress of a drain: the instances left of those that were there when the page first saw it. */
 function Drain({ drain, held }) {
   const [most, setMost] = useState(Math.max(drain.left, held));
   if (drain.left > most) setMost(drain.left);
@@ -94,7 +95,7 @@ function Hardware({ node }) {
 
 const LOG_LINES = 40;
 
-/** The end of what an OpTask has written here. */
+/** Shows the end of an OpTask's log on this node. */
 function OpTaskLog({ optask, node }) {
   const log = useAnswer(async (signal) => ({ text: await (await open("GET", query(`/v1/optasks/${optask}/logs`, { node, tail: LOG_LINES }), { signal })).text() }), [optask, node]);
   return (
@@ -108,13 +109,14 @@ function OpTaskLog({ optask, node }) {
 
 const AGAIN = ["failed", "undone"];
 
-/** Scripts of administrators on this node: how each stands, and once more where it failed. */
+/** Shows administrators' scripts on this node with their state, and a retry for failed ones. */
 function OpTasks({ id }) {
   const { who } = useSession();
   const [shown, show] = useState(null);
   const list = useAnswer((signal) => get(`/v1/nodes/${encodeURIComponent(id)}/optasks`, { signal }), [id], { every: 5000 });
   const verb = useVerb((optask) => post(`/v1/optasks/${optask}/retry`, { nodes: [id] }), list.again);
-  const retries = who.permissions.nodes === "all" && who.permissions.users === "all"; // as the daemon wants it of scripts
+  // the permissions that the daemon requires for scripts
+  const retries = who.permissions.nodes === "all" && who.permissions.users === "all";
   const rows = (list.data?.items ?? []).map((row) => ({ ...row, id: row.optask }));
   const went = (row) => [row.fault, row.error, row.exit !== undefined ? t("optask.exit", { code: row.exit }) : ""].filter(Boolean).join(": ");
   return (
@@ -135,7 +137,7 @@ function OpTasks({ id }) {
   );
 }
 
-/** What of the system itself runs here. */
+/** Shows the system services on this node. */
 function SystemServices({ id }) {
   const list = useAnswer((signal) => get("/v1/system/services", { signal }), [id], { every: 10000 });
   const rows = (list.data?.items ?? []).flatMap((app) => (app.status?.instances ?? []).filter((i) => i.node === id).map((i) => ({ ...i, app: app.id })));

@@ -1,4 +1,4 @@
-// nodes.jsx - all nodes as a table: what they have, how they do. The words of the map, for those who read rather than look.
+// nodes.jsx - all nodes as a table with their resources and states: the map's information as text.
 
 import { useMemo } from "preact/hooks";
 import { useCollection } from "../data/hooks.js";

@@ -1,4 +1,4 @@
-// policies.jsx - the policies there are, and a formula that is tried on the present queue while it is written.
+// policies.jsx - the existing policies, and an editor for a formula that is tried on the present queue.
 
 import { useEffect, useState } from "preact/hooks";
 import { get, getAll, patch, post, put, query } from "../data/api.js";
@@ -11,7 +11,7 @@ import { t } from "../text/text.js";
 const SHOWN = 50, PAUSE_MS = 400;
 const BEGIN = "return 10 * age + 5 * fair_share";
 
-/** The order that the formula would give, asked for when the writer pauses; the last good one stays while it is wrong. */
+/** Requests the order by the formula when the user pauses; keeps the last valid one while the formula is wrong. */
 function usePreview(formula) {
   const [state, set] = useState({ data: null, error: null });
   useEffect(() => {
@@ -31,7 +31,7 @@ function moved(row) {
   return row.was > row.position ? `▲ ${row.was - row.position}` : `▼ ${row.position - row.was}`;
 }
 
-/** Of the factors those that the formula speaks of. */
+/** Shows only the factors that the formula uses. */
 function Preview({ data, formula }) {
   if (!data) return null;
   const said = new Set(formula.match(/[a-z_]+/g)), spoken = (name) => said.has(name), named = (row) => `${row.name ?? row.kind} ${row.id}`;
@@ -97,7 +97,7 @@ function Editor({ chosen, onSaved }) {
 }
 
 export function Policies() {
-  const [{ chosen, turn }, choose] = useState({ chosen: null, turn: 0 }); // with each turn the writer begins anew
+  const [{ chosen, turn }, choose] = useState({ chosen: null, turn: 0 }); // a new turn resets the editor
   const list = useAnswer((signal) => getAll("/v1/policies", {}, { signal }), [], { on: ["policies"], rest: 300 });
   const { who } = useSession();
   const settings = useAnswer((signal) => (may(who, "system") ? get("/v1/system/settings", { signal }) : Promise.resolve({})), []);

@@ -1,4 +1,4 @@
-// queue.jsx - what waits, in the order in which it will be looked at, why it stands there; below it the plan ahead.
+// queue.jsx - waiting work in the order of the queue, with the factors of that order; below it the plan ahead.
 
 import { useMemo, useState } from "preact/hooks";
 import { get, query as queried } from "../data/api.js";
@@ -12,7 +12,8 @@ import { t } from "../text/text.js";
 
 const SHOWN = 200, PLAN_ROWS = 30, PLAN_NODES = 200;
 
-/** The factors of each row that the caller may see, by the policy of its queue. They are many bytes: asked for less often than the rows. */
+/** Requests the factors of each row that the user may see, by the policy of its queue. They are large, so they are
+ * requested less often than the rows. */
 function useFactors(query, wanted) {
   const answer = useAnswer(
     (signal) => (wanted ? get(queried("/v1/queue", { limit: SHOWN, queue: query.queue, user: query.user, factors: true }), { signal }) : Promise.resolve(null)),
@@ -44,7 +45,8 @@ function Filters({ query }) {
 const passes = (row, query) => (!query.group || row.group === query.group) && (!query.tier || row.tier === query.tier);
 const named = (row) => (row.id ? `${row.name ?? row.kind} ${row.id}` : row.owner ?? row.group ?? t("cluster.somebody"));
 
-/** A row that starts before one that stands ahead of it is filled in: it delays nobody. `left` rows did not fit. */
+/** Returns the rows of the plan. A row that starts before an earlier row is backfilled: it delays no other. `left` rows
+ * did not fit. */
 function planRows(items, running, now) {
   const rows = [];
   const works = new Map();

@@ -1,4 +1,4 @@
-// service.jsx - one app: replicas, endpoints with their weights, moves under way; start, stop, scale, settings.
+// service.jsx - one app: replicas, endpoints with their weights, moves; start, stop, scale, settings.
 
 import { useState } from "preact/hooks";
 import { get, patch, post } from "../data/api.js";
@@ -40,17 +40,18 @@ function settingsOf(text) {
   return value;
 }
 
-/** What makes `to` of `from`, as a patch: null for what has gone. */
+/** Returns the patch that changes `from` to `to`: null for removed members. */
 function difference(from, to) {
   const same = (name) => JSON.stringify(from[name]) === JSON.stringify(to[name]);
   const names = [...new Set([...Object.keys(from), ...Object.keys(to)])].filter((name) => !same(name));
   return Object.fromEntries(names.map((name) => [name, to[name] ?? null]));
 }
 
-/** Settings as JSON; what the schema refuses is said at the field. Only what was changed here is sent: the rest may be others'. */
+/** Edits settings as JSON; an error of the schema is shown at the field. Sends only changes made here, since others may
+ * have changed the rest. */
 function Settings({ path, title, again }) {
   const settings = useAnswer((signal) => get(path, { signal }), [path], { every: 10000, on: ["apps"], rest: 500 });
-  const [draft, edit] = useState(null); // {text, from}: from what the writer has begun
+  const [draft, edit] = useState(null); // {text, from}: from are the settings at the start of editing
   const verb = useVerb(async ({ text, from }) => {
     const changes = difference(from, settingsOf(text));
     return Object.keys(changes).length ? patch(path, changes) : undefined;
@@ -117,7 +118,8 @@ export function Service({ id }) {
   if (!app.data) return <Page title={id}><Waiting of={app} /></Page>;
   const a = app.data, manages = may(who, "manage", a.owner, a.status.group), pods = a.status.instances ?? [];
   know(pods.map((pod) => pod.id));
-  const chosen = picked && (pods.find((pod) => pod.id === picked.id) ?? pods.find((pod) => pod.ordinal === picked.ordinal)); // the next one in its place
+  // the pod's next instance
+  const chosen = picked && (pods.find((pod) => pod.id === picked.id) ?? pods.find((pod) => pod.ordinal === picked.ordinal));
   return (
     <Page title={a.display ?? a.id} actions={manages && <Actions app={a} again={app.again} />}>
       <Trouble error={app.error} />

@@ -1,4 +1,4 @@
-// services.jsx - apps: how many replicas are ready, and a form to add one.
+// services.jsx - apps with their ready replicas, and a form to add one.
 
 import { useState } from "preact/hooks";
 import { getAll } from "../data/api.js";

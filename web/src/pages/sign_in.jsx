@@ -1,4 +1,4 @@
-// sign_in.jsx - asks for a token. It is tried before it is kept.
+// sign_in.jsx - asks for a token, and tries it before it is kept.
 
 import { useState } from "preact/hooks";
 import { signIn, signOut } from "../data/api.js";

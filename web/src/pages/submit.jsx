@@ -1,4 +1,4 @@
-// submit.jsx - a job from a form: where it would stand, then submitted.
+// submit.jsx - a form for a job: previews its queue position, then submits it.
 
 import { useState } from "preact/hooks";
 import { post } from "../data/api.js";
@@ -20,7 +20,7 @@ export const jobFields = () => [
   { name: "image", label: t("submit.image"), size: 24 },
 ];
 
-/** What was filled in as the API has it. */
+/** Returns the values of the form as a job of the API. */
 export function jobOf(values) {
   const job = { command: words(values.command ?? "") };
   const requests = {};

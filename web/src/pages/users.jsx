@@ -1,4 +1,4 @@
-// users.jsx - users and groups: what they hold of their quotas, what they have used and what that costs, who is owed the most.
+// users.jsx - users and groups: usage of their quotas, past usage and its cost, fair shares.
 
 import { useMemo, useState } from "preact/hooks";
 import { get, getAll, patch, query } from "../data/api.js";
@@ -9,12 +9,13 @@ import { Bar, Card, Dialog, Entry, Page, Paged, Table, Time, Waiting } from "../
 import { Form, numeric } from "../parts/form.jsx";
 import { t } from "../text/text.js";
 
-/** What is held of each resource that has a bound: by right, and borrowed beyond the guarantee. */
+/** Shows the usage of each limited resource: within the guarantee, and borrowed. */
 function Quota({ use }) {
   const names = byRank(Object.keys(use ?? {})).filter((name) => use[name].limit !== undefined || use[name].guaranteed !== undefined || use[name].admitted !== undefined);
   if (!names.length) return <span class="faint">{t("users.unbounded")}</span>;
   return names.map((name) => {
-    const of = (part) => (use[name][part] === undefined ? undefined : amount(use[name][part])); // memory comes as "16Gi", parts of a core as "125m"
+    // memory comes as "16Gi", parts of a core as "125m"
+    const of = (part) => (use[name][part] === undefined ? undefined : amount(use[name][part]));
     const held = of("held") ?? 0, limit = of("limit"), guaranteed = of("guaranteed"), admitted = of("admitted");
     const whole = limit ?? admitted ?? guaranteed, right = guaranteed === undefined ? held : Math.min(held, guaranteed);
     const label = `${name}: ${t("node.used", { used: resource(name, held), all: resource(name, whole) })}${guaranteed !== undefined ? `, ${t("users.guaranteed", { amount: resource(name, guaranteed) })}` : ""}`;
@@ -24,7 +25,7 @@ function Quota({ use }) {
 
 const STEPS = [["limits", "users.limits"], ["guarantees", "users.guarantees"], ["admitted", "users.admitted"]];
 
-/** "gpu=8 cpu=64" as amounts. */
+/** Parses "gpu=8 cpu=64" as amounts. */
 function amounts(text, field) {
   const out = {};
   for (const word of text.trim().split(/[\s,]+/).filter(Boolean)) {
@@ -42,7 +43,8 @@ function Edit({ kind, object, done, leave }) {
     const quota = { ...object.quota };
     for (const [name] of STEPS) {
       const given = amounts(values[name] ?? "", name);
-      const gone = Object.fromEntries(Object.keys(object.quota?.[name] ?? {}).map((had) => [had, null])); // a patch keeps what it does not name
+      // a patch keeps members that it does not name
+      const gone = Object.fromEntries(Object.keys(object.quota?.[name] ?? {}).map((had) => [had, null]));
       quota[name] = Object.keys(given).length ? { ...gone, ...given } : null;
     }
     return patch(`/v1/${kind}/${object.id}`, { quota, weight: values.weight ? numeric(values.weight) : null });
@@ -58,7 +60,8 @@ function Edit({ kind, object, done, leave }) {
 
 const PERIODS = { day: 86400, week: 7 * 86400, month: 30 * 86400 };
 
-/** What hours cost by the prices; `free` outcomes cost nothing. Of cores, memory and GPUs, which sums of use have. */
+/** Returns the cost of hours by the prices; `free` outcomes cost nothing. For cores, memory and GPUs, which sums of
+ * usage have. */
 function cost(row, prices) {
   if ((prices.free ?? []).includes(row.outcome)) return 0;
   const { cpu = 0, memory = 0, gpu = 0 } = prices.prices;
@@ -67,7 +70,7 @@ function cost(row, prices) {
 
 const HOURS = ["gpu_hours", "core_hours", "memory_gib_hours", "ended"];
 
-/** Rows of one user, group or queue as one, with what they cost. */
+/** Sums up the rows of one user, group or queue, with their cost. */
 function together(items, by, prices) {
   const rows = new Map();
   for (const item of items) {
@@ -111,7 +114,7 @@ function Usage() {
   );
 }
 
-/** The latest ends, each with what it held and for how long. */
+/** Shows the latest ended instances with what each held and for how long. */
 function Records() {
   const [user, set] = useState("");
   const records = useAnswer((signal) => get(query("/v1/usage_records", { tail: 25, user }), { signal }), [user], { every: 30000 });

@@ -1,4 +1,5 @@
-// what_if.jsx - two questions to the daemon's forecasts: another policy or other nodes beside what is now, and where a job would stand.
+// what_if.jsx - two kinds of forecasts: another policy or other nodes compared with the present ones, and the queue
+// position of a job.
 
 import { useMemo, useState } from "preact/hooks";
 import { get, getAll, post, query } from "../data/api.js";
@@ -12,7 +13,7 @@ import { t } from "../text/text.js";
 const SHOWN = 100;
 const BUILT_IN = ["berth", "fifo", "priority", "multifactor", "fair-share", "drf", "sjf", "srsf", "las", "wfp3", "unicef"];
 
-/** When each would start, now and then, in the order of then. */
+/** Shows the start of each job, now and then, in the order of then. */
 function Sides({ then }) {
   const rows = then.items.filter((row) => row.id);
   const wait = (row, start) => (start ? row.waited_s + Math.max(0, (moment(start) - moment(then.forecast.at)) / 1000) : undefined);
@@ -42,7 +43,7 @@ function Answer({ policy, nodes }) {
   return <><Waiting of={then} />{then.data && !then.error && <Sides then={then.data} />}</>;
 }
 
-/** Nodes of one hardware: what people call a kind. */
+/** Groups nodes of the same hardware. */
 function kindsOf(nodes) {
   const kinds = new Map();
   for (const node of nodes.items.values()) {

@@ -1,6 +1,6 @@
-// colors.js - a colour for each holder: the same name has the same one on every page.
+// colors.js - a colour for each holder: a name has the same one on every page.
 
-// Its hash says which of the hues it has; one that is taken goes to the next, as long as there are enough.
+// The name's hash selects the hue; if it is taken, the next free one is used, as long as there are any.
 const HUES = 24;
 const hues = new Map(), taken = new Set();
 

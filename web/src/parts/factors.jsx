@@ -1,13 +1,14 @@
-// factors.jsx - why something stands where it stands: each factor of its key as a part of a bar.
+// factors.jsx - explains a queue position: each factor of the key as a part of a bar.
 
 import { factorColor } from "./colors.js";
 import { number } from "../data/amount.js";
 import { t } from "../text/text.js";
 
-/** What the key of a row is made of: the terms of a ranking that weighs no factors, else the factors. */
+/** Returns the parts of a row's key: the terms if the ranking has some, else the factors. */
 export const partsOf = ({ factors, terms }) => (terms?.length ? terms : factors);
 
-/** Factors that count for the order; where the ranking weighs none, the plain values of those that `named` lets pass. */
+/** Returns the factors that count for the order; if the ranking weighs none, the plain values of those that `named`
+ * accepts. */
 export function counted(factors, named = () => true) {
   const weighed = factors.some((f) => f.product !== 0);
   return factors

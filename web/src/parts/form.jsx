@@ -1,10 +1,10 @@
-// form.jsx - forms whose fields are rows of a table; what the server says of a field is shown at the field.
+// form.jsx - forms whose fields are rows of a table; an error about a field is shown at the field.
 
 import { useState } from "preact/hooks";
 import { Button, Field, Trouble } from "./parts.jsx";
 import { t } from "../text/text.js";
 
-/** "requests.cpu: ..." is about the field whose name is the longest that its path begins with. */
+/** Returns the field of an error: "requests.cpu: ..." belongs to the longest field name that is a prefix of its path. */
 function faultOf(error, fields) {
   if (!error?.field) return undefined;
   const path = error.field.replace(/\[.*/, "");
@@ -19,18 +19,17 @@ function Input({ field, value, set, props }) {
   return <input {...shared} value={value} size={field.size ?? 18} placeholder={field.placeholder} spellcheck={false} />;
 }
 
-/**
- * fields: [{name, label, hint, choices, lines, of: the member of the body it is about, if of another name}]. `error` is what the
- * server said last; `children` are shown beside the button, and given the values. A field that nobody has typed into has what is in
- * `initial` now; one that `follows` has it again once what was typed is done.
- */
+/** fields: [{name, label, hint, choices, lines, of: the member of the body, if it has another name}]. `error` is the
+ * server's last error; `children` are shown beside the button, and get the values. An untouched field shows the present
+ * value of `initial`. With `follows`, fields are untouched again after the values were sent. */
 export function Form({ fields, initial = {}, verb, title, submit, children, label, follows }) {
   const [typed, type] = useState({});
   const values = { ...initial, ...typed };
   const fault = faultOf(verb.error, fields);
   const send = async (event) => {
     event.preventDefault();
-    if ((await verb.run(values)) && follows) type((now) => (now === typed ? {} : now)); // unless somebody types on
+    // unless the user has typed more
+    if ((await verb.run(values)) && follows) type((now) => (now === typed ? {} : now));
   };
   return (
     <form aria-label={label ?? title} noValidate onSubmit={send}>
@@ -50,7 +49,7 @@ export function Form({ fields, initial = {}, verb, title, submit, children, labe
   );
 }
 
-/** Words of a command line as a list, with quotes as a shell has them; throws where one is left open. */
+/** Splits a command line into a list of words, with quotes like in a shell; throws if one is left open. */
 export function words(text) {
   const out = [];
   let word = null, quote = "";
@@ -73,5 +72,5 @@ export function words(text) {
   return out;
 }
 
-/** A number where it is one, else the text: the server says what it wants. */
+/** Returns a number if the text is one, else the text: the server reports the error. */
 export const numeric = (text) => (/^-?[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text);

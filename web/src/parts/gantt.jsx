@@ -1,4 +1,5 @@
-// gantt.jsx - the plan ahead as bars over time: what runs until its expected end, what waits from its expected start.
+// gantt.jsx - the plan ahead as bars over time: running work until its expected end, waiting work from its expected
+// start.
 
 import { span } from "../data/amount.js";
 import { t, ticks, when } from "../text/text.js";

@@ -1,7 +1,7 @@
-// log.jsx - what a task writes, as it writes it. Stays at the end unless the reader has scrolled up.
+// log.jsx - the live output of a task. It scrolls to the end unless the user has scrolled up.
 //
-// A line that breaks off while the task runs is taken up again, from the end of what there is; it is given back while nobody
-// looks at the page.
+// A connection that breaks while the task runs is opened again and continues with the end of the log; it is closed
+// while the page is hidden.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { open, query } from "../data/api.js";
@@ -12,7 +12,8 @@ const KEPT = 400000, TAIL = 500;
 const WRITES = new Set(["starting", "running", "stopping"]);
 const PAUSE_MS = [1000, 2000, 5000, 10000, 30000];
 
-/** Reads until `signal` is aborted; `show` is called with the whole text at most once a frame, `say` with how it ended. */
+/** Reads until `signal` is aborted; calls `show` with the whole text at most once per frame, and `say` with the reason
+ * of the end. */
 async function readLog(path, follow, { signal, show, say }) {
   let text = "", frame = 0, heard = false;
   const draw = () => { frame = 0; show(text.slice(-KEPT)); };
@@ -23,7 +24,7 @@ async function readLog(path, follow, { signal, show, say }) {
     await readText(answer, (piece) => {
       heard = true;
       text += piece;
-      if (text.length > 2 * KEPT) text = text.slice(-KEPT); // also where nothing is drawn
+      if (text.length > 2 * KEPT) text = text.slice(-KEPT); // also while nothing is drawn
       frame ||= requestAnimationFrame(draw);
     });
     draw();
@@ -60,7 +61,8 @@ function Text({ path, follow, label }) {
   );
 }
 
-/** Of an instance that is there, or of the last one that was: {id or instance, node, state}. The next one of the same number writes another log. */
+/** Shows the log of the present instance or of the last one: {id or instance, node, state}. The next instance with the
+ * same ordinal has a log of its own. */
 export function Log({ of, label }) {
   if (of.state === "assigned") return <p class="faint">{t("log.none")}</p>;
   const id = of.id ?? of.instance;

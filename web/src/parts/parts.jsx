@@ -1,4 +1,4 @@
-// parts.jsx - small things that every page uses.
+// parts.jsx - small components that every page uses.
 
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { ICONS } from "../data/outcome.js";
@@ -29,7 +29,7 @@ export function Card({ title, actions, children, wide, label }) {
 
 export const Trouble = ({ error }) => (error ? <p class="trouble" role="alert">{error.message}</p> : null);
 
-/** What an answer of useAnswer is until it is there. */
+/** Shown until an answer of useAnswer arrives, and its error. */
 export function Waiting({ of }) {
   if (of.error) return <Trouble error={of.error} />;
   return of.data ? null : <p class="faint" role="status">{t("loading")}</p>;
@@ -42,12 +42,12 @@ export const State = ({ state }) => (
   </span>
 );
 
-/** `guess`: the moment rests on a run time that nobody has stated. */
+/** `guess`: the time depends on a run time that was not stated. */
 export const Time = ({ at, guess }) => (at ? <time dateTime={at} title={guess ? t("guess") : new Date(at).toString()}>{guess ? "~ " : ""}{when(at)}</time> : <span>–</span>);
 
 export const Link = ({ to, children, ...rest }) => <a href={`#${to}`} {...rest}>{children}</a>;
 
-/** A bar of parts of a whole: [{value, label, color}], with what it says for those who do not see it. */
+/** A bar of parts of a whole: [{value, label, color}], with a text for screen readers. */
 export function Bar({ parts, whole, label }) {
   return (
     <span class="bar" role="img" aria-label={label} title={label}>
@@ -59,7 +59,8 @@ export function Bar({ parts, whole, label }) {
   );
 }
 
-/** Columns: {title, of(row), number, class}. Rows have an id, or a position. One with `bound` scrolls by itself where it is tall. */
+/** columns: {title, of(row), number, class}. Rows are keyed by id, else by position. A tall table with `bound` scrolls
+ * by itself. */
 export function Table({ columns, rows, caption, empty, onRow, selected, bound }) {
   if (!rows.length) return <p class="faint">{empty ?? t("nothing")}</p>;
   return (
@@ -81,7 +82,7 @@ export function Table({ columns, rows, caption, empty, onRow, selected, bound })
 
 const PAGE = 100;
 
-/** A table of as many rows as there are, a page at a time. */
+/** A table that shows one page of its rows at a time. */
 export function Paged({ rows, ...table }) {
   const [page, turn] = useState(0);
   const pages = Math.max(1, Math.ceil(rows.length / PAGE)), at = Math.min(page, pages - 1);
@@ -99,7 +100,7 @@ export function Paged({ rows, ...table }) {
   );
 }
 
-/** A label and its field; what the server says of it stands below. */
+/** A label and its field, with the server's error below. */
 export function Field({ label, error, hint, children }) {
   const id = useId();
   const described = error ? `${id}-error` : hint ? `${id}-hint` : undefined;
@@ -113,10 +114,8 @@ export function Field({ label, error, hint, children }) {
   );
 }
 
-/**
- * A line of text that counts when it is left, or with Enter. Until then it is the writer's: the page is drawn anew with every answer,
- * and would put back what counted before.
- */
+/** A text field that takes effect when it loses the focus, or with Enter. Until then it keeps the user's text: every
+ * answer redraws the page and would otherwise restore the old value. */
 export function Entry({ value, onChange, ...rest }) {
   const [draft, edit] = useState(null), drop = () => edit(null);
   return <input {...rest} value={draft ?? value} onInput={(e) => edit(e.currentTarget.value)} onChange={(e) => { drop(); onChange(e); }} onBlur={drop} />;
@@ -130,7 +129,8 @@ export function Button({ verb, children, kind, ...rest }) {
   );
 }
 
-/** A modal dialog: in the middle of the screen wherever the page is scrolled, with the focus inside; Escape closes it. */
+/** A modal dialog in the middle of the screen, wherever the page is scrolled, with the focus inside; Escape closes
+ * it. */
 export function Dialog({ open, title, onClose, children }) {
   const dialog = useRef(null);
   useEffect(() => {
@@ -144,7 +144,8 @@ export function Dialog({ open, title, onClose, children }) {
   );
 }
 
-/** A question before what cannot be undone. `yes` and `no` each name what happens: "Cancel the job" and "Keep the job". */
+/** Asks before an action that cannot be undone. `yes` and `no` name the two choices: "Cancel the job" and "Keep the
+ * job". */
 export function Confirm({ open, title, text, yes, no, onYes, onNo }) {
   return (
     <Dialog open={open} title={title} onClose={onNo}>

@@ -1,4 +1,4 @@
-// shell.jsx - a shell beside a task, a line at a time: what is typed goes in, what it says comes out.
+// shell.jsx - a shell in a task, one line at a time: sends typed lines, shows the output.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { open, post, remove } from "../data/api.js";
@@ -12,12 +12,13 @@ export function Shell({ instance }) {
   const call = useRef(null), control = useRef(null), box = useRef(null);
   const [out, set] = useState(""), [line, setLine] = useState(""), [state, setState] = useState("");
   const add = (more) => set((old) => (old + more).slice(-KEPT));
-  const leave = () => control.current?.abort(); // a shell that nobody listens to is ended, also when the visit ends
+  const leave = () => control.current?.abort(); // closes the shell when it is no longer shown, also at sign-out
   useEffect(() => leave, [instance]);
   useEffect(() => { if (box.current) box.current.scrollTop = box.current.scrollHeight; }, [out]);
 
   const begin = async () => {
-    const mine = new AbortController(), texts = { out: new TextDecoder(), err: new TextDecoder() }; // a character may come in two pieces
+    // a character may be split between two pieces
+    const mine = new AbortController(), texts = { out: new TextDecoder(), err: new TextDecoder() };
     control.current = mine;
     set("");
     setState("open");

@@ -1,7 +1,7 @@
-// tiles.jsx - every node as a small tile on a canvas: a border for its state, a cell for each GPU in the colour of its holder,
-// two thin bars for CPU and memory. Drawn whole in one go when something has changed; what is chosen is an element above it.
+// tiles.jsx - every node as a small tile on a canvas: a border for its state, a cell for each GPU in the colour of its
+// holder, two thin bars for CPU and memory. A change redraws the whole canvas; the selection is an element above it.
 //
-// For those who do not use a mouse: the arrow keys move from tile to tile, and what the hover shows is read out.
+// For keyboards and screen readers: the arrow keys move from tile to tile, and the text of the hover is read out.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { amount, gpusOf } from "../data/amount.js";
@@ -17,7 +17,7 @@ function sizeOf(count, gpus) {
   return { cell, columns, width: columns * (cell + 1) + 7, height: rows * (cell + 1) + 12 };
 }
 
-/** Where each group's head and each tile is. Groups are blocks that stand side by side as long as they fit. */
+/** Returns the position of each group's title and of each tile. Groups are blocks side by side as long as they fit. */
 function layout(groups, width) {
   const nodes = groups.flatMap((group) => group.nodes);
   const size = sizeOf(nodes.length, nodes.reduce((most, node) => Math.max(most, gpusOf(node)), 1));
@@ -93,7 +93,7 @@ function tileAt(plan, x, y) {
   return plan.tiles.findIndex((tile) => x >= tile.x && x < tile.x + plan.size.width && y >= tile.y && y < tile.y + plan.size.height);
 }
 
-/** The nearest tile in the next row up or down; where there is none, the same. */
+/** Returns the nearest tile in the next row up or down, or the same tile if there is none. */
 function vertical(plan, from, sign) {
   const at = plan.tiles[from], far = (tile) => Math.abs(tile.y - at.y) * 8 + Math.abs(tile.x - at.x);
   let best = from;
@@ -108,7 +108,7 @@ const STEPS = {
   ArrowDown: (plan, from) => vertical(plan, from, 1), ArrowUp: (plan, from) => vertical(plan, from, -1),
 };
 
-/** groups: [{name, nodes}]; `describe(node)` is what the hover shows, `onOpen(node)` what a click or Enter does. */
+/** groups: [{name, nodes}]; `describe(node)` returns the text of the hover, `onOpen(node)` handles a click or Enter. */
 export function Tiles({ groups, holders, theme, label, describe, onOpen }) {
   const box = useRef(null), canvas = useRef(null);
   const [width, setWidth] = useState(0), [chosen, choose] = useState(-1);

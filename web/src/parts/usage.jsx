@@ -1,4 +1,4 @@
-// usage.jsx - what an instance uses over time, against what it requested and its limit, as long as one looks.
+// usage.jsx - the usage of an instance over time, with its request and its limit, while the page is open.
 
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../data/api.js";

@@ -1,4 +1,4 @@
-// text.js - the words on the screen, in the language of whoever reads them. A table per language with the same keys.
+// text.js - texts in the user's language, from one table per language with the same keys.
 
 import en from "./en.js";
 import zh from "./zh.js";
@@ -17,7 +17,8 @@ export function languageSet(name) {
   document.documentElement.lang = name;
 }
 
-/** The text of a key, with {name} replaced by values. A state or word of the API that has no key is shown as it is. */
+/** Returns the text of a key, with {name} replaced by values. A state or word of the API without a key is returned
+ * unchanged. */
 export function t(key, values = {}) {
   const text = tables[language][key] ?? en[key] ?? key.slice(key.indexOf(".") + 1);
   return text.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
@@ -28,13 +29,13 @@ const day = () => new Intl.DateTimeFormat(language, { month: "short", day: "nume
 
 const short = (seconds) => new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...(seconds ? { second: "2-digit" } : {}) });
 
-/** Labels of moments (in seconds) along an axis, `step` seconds apart. */
+/** Returns labels of times (in seconds) along an axis with `step` seconds between them. */
 export function ticks(moments, step) {
   const format = step >= 86400 ? day() : short(step < 60);
   return moments.map((at) => format.format(at * 1000));
 }
 
-/** A moment as people say it: the time today, else the day, too. */
+/** Formats a time for people: today only the time, else with the date. */
 export function when(text) {
   const at = new Date(text);
   if (Number.isNaN(at.getTime())) return "–";
