@@ -4,7 +4,15 @@
 export const OUTCOMES = ["succeeded", "failed", "cancelled", "timed-out", "out-of-memory", "node-lost", "preempted"];
 
 /** Icons stand beside the words, so that outcomes of one colour differ without it. */
-export const ICONS = { succeeded: "✓", failed: "✗", cancelled: "⊘", "timed-out": "◷", "out-of-memory": "▣", "node-lost": "◌", preempted: "»" };
+export const ICONS = {
+  succeeded: "✓",
+  failed: "✗",
+  cancelled: "⊘",
+  "timed-out": "◷",
+  "out-of-memory": "▣",
+  "node-lost": "◌",
+  preempted: "»",
+};
 
 /** The state to show of a workload: its outcome once it is over. */
 export function shownState(work) {
