@@ -74,7 +74,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
           id = (await scene.call("GET", "/v1/queue?limit=1")).items[0].id,
           asked = counted(page, /suggest=1/);
         await shown(visitor, `jobs/${id}`);
-        await page.getByRole("heading", { name: "What would start sooner" }).waitFor();
+        await page.getByRole("heading", { name: "Ways to start sooner" }).waitFor();
         await until("asked", () => asked.length === 1);
         for (let i = 0; i < 4; i++) {
           // of others: they start, and go
@@ -84,7 +84,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
         }
         await rest(1000);
         assert.equal(asked.length, 1, "what others do is no reason to ask");
-        await page.getByRole("button", { name: "Try again" }).click();
+        await page.getByRole("button", { name: "Recalculate" }).click();
         await until("asked by the button", () => asked.length === 2);
         await page.getByRole("button", { name: "Hold" }).click();
         await page.getByRole("button", { name: "Release" }).click();
@@ -118,12 +118,12 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     async (scene) =>
       as(scene, "admin", { at: scene.line.url }, async (visitor) => {
         const { page } = visitor,
-          down = page.getByRole("alert").filter({ hasText: "berthd does not answer" });
+          down = page.getByRole("alert").filter({ hasText: "Cannot connect to berthd" });
         const noBrowserWords = async () =>
           assert.doesNotMatch(await page.locator("body").textContent(), /failed to fetch|network ?error/i);
         await shown(visitor, "nodes/n20");
         scene.line.cut();
-        await page.getByRole("button", { name: "Take no new work" }).click();
+        await page.getByRole("button", { name: "Cordon" }).click();
         await down.first().waitFor();
         await noBrowserWords();
         await visitor.go("users");
@@ -197,7 +197,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
         const log = page.getByRole("log", { name: "Output of task 0" });
         await log.getByText("line 3 as it is written").waitFor();
         scene.line.cut();
-        await page.getByRole("button", { name: "Read again" }).waitFor();
+        await page.getByRole("button", { name: "Reload" }).waitFor();
         scene.line.mend();
         await until("asked again", () => asked.length >= 2);
         await log.getByText("line 1 as it is written").waitFor();
@@ -233,8 +233,8 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
         assert.equal(asked.length, 1);
         const [, id] = /instances\/(\d+)\/logs/.exec(asked[0]);
         shift = 100000;
-        await page.getByRole("button", { name: "Run again" }).click();
-        await page.getByRole("dialog").getByRole("button", { name: "Leave the job" }).click();
+        await page.getByRole("button", { name: "Requeue" }).click();
+        await page.getByRole("dialog").getByRole("button", { name: "Do not requeue" }).click();
         await scene.agent.report(scene.agent.here.map((row) => ({ ...row, state: "running", ready: false })));
         await scene.agent.report(scene.agent.here);
         await until("asked for the other", () =>
@@ -262,7 +262,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
         await until("shown", async () => (await form.getByLabel("As JSON").inputValue()).includes('"size": 77'));
         await form.getByLabel("As JSON").fill("[1]");
         await form.getByRole("button", { name: "Save" }).click();
-        await form.getByText("Settings are an object").waitFor();
+        await form.getByText("Settings must be a JSON object").waitFor();
       }),
   ],
   [
@@ -366,17 +366,17 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
         const { page } = visitor,
           formula = async () => (await scene.call("GET", "/v1/policies/kept")).formula;
         const box = page.getByRole("textbox", { name: "Formula" }),
-          dialog = page.getByRole("dialog", { name: "Write over it" });
+          dialog = page.getByRole("dialog", { name: "Overwrite" });
         await scene.call("PUT", "/v1/policies/kept", { formula: "return age" });
         await shown(visitor, "policies");
         await box.fill("return 2 * age");
         await page.getByLabel("Name").fill("kept");
         await page.getByRole("button", { name: "Save" }).click();
-        await dialog.getByText("There is a policy kept already").waitFor();
-        await dialog.getByRole("button", { name: "No, leave it" }).click();
+        await dialog.getByText("Policy kept already exists").waitFor();
+        await dialog.getByRole("button", { name: "Cancel" }).click();
         assert.equal(await formula(), "return age");
         await page.getByRole("button", { name: "Save" }).click();
-        await dialog.getByRole("button", { name: "Write over it" }).click();
+        await dialog.getByRole("button", { name: "Overwrite" }).click();
         await until("written over", async () => (await formula()) === "return 2 * age");
         // It is open now: saved again without a question, until somebody else has changed it.
         await until("open", async () => (await box.inputValue()) === "return 2 * age");
@@ -386,9 +386,9 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
         await scene.call("PUT", "/v1/policies/kept", { formula: "return 9 * age" });
         await box.fill("return 4 * age");
         await page.getByRole("button", { name: "Save" }).click();
-        await dialog.getByText("Somebody has changed kept").waitFor();
+        await dialog.getByText("Policy kept has changed").waitFor();
         assert.equal(await formula(), "return 9 * age");
-        await dialog.getByRole("button", { name: "Write over it" }).click();
+        await dialog.getByRole("button", { name: "Overwrite" }).click();
         await until("written over again", async () => (await formula()) === "return 4 * age");
         // Opened once more, it is what it has become.
         await scene.call("PUT", "/v1/policies/kept", { formula: "return 7 * age" });
@@ -410,13 +410,13 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
         await page.locator(".gantt rect").first().waitFor();
         assert.ok((await top(page.locator("tbody"))) < (await top(page.locator(".gantt"))));
         assert.equal(
-          await page.getByText("What runs is shown of the nodes up to").count(),
+          await page.getByText("Running workloads are shown only for nodes up to").count(),
           0,
           "all nodes are looked at",
         );
         await shortPages(page, "/v1/holders");
         await page.reload();
-        await page.getByText("What runs is shown of the nodes up to n10").waitFor(); // n1, n10, n11, ...
+        await page.getByText("Running workloads are shown only for nodes up to n10").waitFor(); // n1, n10, n11, ...
       }),
   ],
   [
@@ -482,7 +482,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
         let away = 2;
         await page.route(/\/v1\/whoami$/, (route) => (away-- > 0 ? route.abort() : route.continue()));
         await visitor.go("nodes");
-        await page.getByText("The daemon does not answer").waitFor();
+        await page.getByText("berthd is not responding").waitFor();
         await page.getByRole("heading", { name: "Nodes", exact: true }).waitFor();
         cutsAreMeant(visitor);
         let release,
@@ -541,9 +541,9 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
         for (const [path, label, answer, text] of [
           ["jobs", "User", "jobs", "bob"],
           ["queue", "Group", "queue", "speech"],
-          ["journal", "Who", "audit", "admin"],
+          ["journal", "Actor", "audit", "admin"],
           ["users", "User", "usage_records", "ann"],
-          ["what-if", "or with this label", "nodes", "rack=r3"],
+          ["what-if", "Or by label", "nodes", "rack=r3"],
         ]) {
           await shown(visitor, path);
           const field = page.getByLabel(label, { exact: true }),

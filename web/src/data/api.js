@@ -13,7 +13,7 @@ let onSignedOut = () => {};
 /** What the API said was wrong; `field` where one member of the body is at fault. */
 export class ApiError extends Error {
   constructor(status, body) {
-    super(body?.error?.message ?? `the daemon answered ${status}`);
+    super(body?.error?.message ?? `berthd answered with HTTP status ${status}`);
     this.status = status;
     this.code = body?.error?.code ?? "unknown";
     this.field = body?.error?.field;

@@ -89,17 +89,15 @@ export class Holders {
       const work = this.works.get(o.workload);
       if (!work) this.ask(o.node);
       if (!this.nodes.has(o.node)) this.nodes.set(o.node, new Map());
-      this.nodes
-        .get(o.node)
-        .set(id, {
-          node: o.node,
-          state: o.state,
-          gpus: o.gpus ?? [],
-          workload: o.workload,
-          instance: o.id,
-          since: o.started ?? o.since,
-          ...work,
-        });
+      this.nodes.get(o.node).set(id, {
+        node: o.node,
+        state: o.state,
+        gpus: o.gpus ?? [],
+        workload: o.workload,
+        instance: o.id,
+        since: o.started ?? o.since,
+        ...work,
+      });
       this.byInstance.set(id, o.node);
     }
   }
