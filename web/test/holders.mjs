@@ -4,14 +4,23 @@ import { until } from "./scene.mjs";
 
 globalThis.navigator ??= {}; // Node.js has one from version 21 on
 globalThis.localStorage = globalThis.sessionStorage = { getItem: () => null, setItem() {}, removeItem() {} };
-const asked = []; // pending requests: [path, answer]
-globalThis.fetch = (path, { signal }) => new Promise((done, fail) => {
-  signal.addEventListener("abort", () => fail(signal.reason));
-  asked.push([path, (items) => done(new Response(JSON.stringify({ items })))]);
-});
+const asked = []; // requests that wait: [path, answer]
+globalThis.fetch = (path, { signal }) =>
+  new Promise((done, fail) => {
+    signal.addEventListener("abort", () => fail(signal.reason));
+    asked.push([path, (items) => done(new Response(JSON.stringify({ items })))]);
+  });
 
 const { Holders } = await import("../src/data/holders.js");
-const control = new AbortController(), item = (instance, node, workload) => ({ instance, node, workload, state: "running", owner: "ann", devices: ["gpu0"] });
+const control = new AbortController(),
+  item = (instance, node, workload) => ({
+    instance,
+    node,
+    workload,
+    state: "running",
+    owner: "ann",
+    devices: ["gpu0"],
+  });
 const event = (id, node, workload, state) => ({ object: { id, node, workload, state, gpus: [0] } });
 const held = (holders, node) => [...(holders.nodes.get(node)?.keys() ?? [])].sort().join(" ");
 
@@ -23,7 +32,8 @@ async function next(part) {
   return answer;
 }
 
-const holders = new Holders(control.signal, () => {}), loaded = holders.load();
+const holders = new Holders(control.signal, () => {}),
+  loaded = holders.load();
 const all = await next("all=true");
 holders.change(event(2, "n1", "8", "ended"), "2");
 all([item(1, "n1", "7"), item(2, "n1", "8")]);

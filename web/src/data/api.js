@@ -1,7 +1,7 @@
 // api.js - requests to the daemon, with the token of this session.
 //
-// The token is kept in this tab's memory and session storage, never in a cookie: it disappears with the tab, and no
-// other site can make the browser send it.
+// The token is kept in this tab's memory and session storage, never in a cookie: it goes with the tab, and no other
+// site can make the browser send it.
 
 import { t } from "../text/text.js";
 
@@ -13,7 +13,7 @@ let onSignedOut = () => {};
 /** An error of the API; `field` names the member of the body that is at fault. */
 export class ApiError extends Error {
   constructor(status, body) {
-    super(body?.error?.message ?? `the daemon answered ${status}`);
+    super(body?.error?.message ?? `berthd answered with HTTP status ${status}`);
     this.status = status;
     this.code = body?.error?.code ?? "unknown";
     this.field = body?.error?.field;
@@ -22,16 +22,20 @@ export class ApiError extends Error {
 
 const BY_PROXY = new Set([502, 503, 504]); // without an error of berthd: sent by a proxy in front of it
 
-/** No answer, or only a part of it: berthd or the network is down. The browser's own message is just "Failed to
- * fetch". */
+/**
+ * No answer came, or not all of it: berthd is down, or the network is. A browser says no more than "Failed to fetch".
+ */
 export class NoAnswer extends Error {
   constructor(cause) {
     super(t("no.answer"), { cause });
   }
 }
 
-/** Awaits a part of an answer; turns the browser's errors of a broken connection into NoAnswer. */
-export const heard = (part) => part.catch((error) => { throw error instanceof TypeError ? new NoAnswer(error) : error; });
+/** Awaits a part of an answer; the browser's own errors of a broken line become NoAnswer. */
+export const heard = (part) =>
+  part.catch((error) => {
+    throw error instanceof TypeError ? new NoAnswer(error) : error;
+  });
 
 export const signedIn = () => token !== "";
 
@@ -59,16 +63,25 @@ function headersOf(body) {
   return headers;
 }
 
-/** Sends a request and returns the answer with its body unread, for streams. `body` is sent as JSON, `raw` unchanged;
- * the daemon executes requests with the same `key` once. */
+/**
+ * An answer whose body is still to be read, a stream for instance. `body` is sent as JSON, `raw` as it is; the daemon
+ * does once what has the same `key`.
+ */
 export async function open(method, path, { body, raw, signal, match, key } = {}) {
-  const headers = headersOf(body), asker = token;
+  const headers = headersOf(body),
+    asker = token;
   if (match !== undefined) headers["If-Match"] = String(match);
   if (key !== undefined) headers["Idempotency-Key"] = key;
-  const answer = await heard(fetch(path, {
-    method, headers, signal: AbortSignal.any([visit.signal, ...(signal ? [signal] : [])]), cache: "no-store", credentials: "omit",
-    body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
-  }));
+  const answer = await heard(
+    fetch(path, {
+      method,
+      headers,
+      signal: AbortSignal.any([visit.signal, ...(signal ? [signal] : [])]),
+      cache: "no-store",
+      credentials: "omit",
+      body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
+    }),
+  );
   if (answer.ok) return answer;
   const told = await answer.json().catch(() => null);
   if (!told?.error && BY_PROXY.has(answer.status)) throw new NoAnswer();

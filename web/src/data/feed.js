@@ -1,13 +1,14 @@
 // feed.js - one stream per kind, shared by all components that use it, and the collections that it keeps up to date.
 //
-// A collection is listed once, page by page, and then follows changes; after a gap that the daemon cannot fill it is
-// listed again. Components are notified at most once per frame, however many changes there were. Changes come without
-// `status`; for kinds with a live status it is listed again periodically.
+// A collection lists once, page by page, and then follows; after a gap that the daemon no longer knows it lists again.
+// Whoever reads it is called at most once per frame, however many changes there were. Changes come without `status`: of
+// kinds that have a status of their own that lives, that is listed anew now and then.
 
 import { get, query } from "./api.js";
 import { follow, pause } from "./stream.js";
 
-const PAGE = 2000, STATUS_MS = 30000;
+const PAGE = 2000,
+  STATUS_MS = 30000;
 const LIVING = new Set(["nodes"]);
 const feeds = new Map();
 const lines = new Map(); // kind -> "live" or "lost"
@@ -48,8 +49,11 @@ class Feed {
   tell() {
     this.version++;
     if (this.frame) return;
-    // A hidden page has no frames, but its timers run.
-    const call = () => { this.frame = 0; for (const listener of this.listeners) listener(); };
+    // A page that is not drawn has no frames, but its timers go on.
+    const call = () => {
+      this.frame = 0;
+      for (const listener of this.listeners) listener();
+    };
     this.frame = document.hidden ? setTimeout(call, 100) : requestAnimationFrame(call);
   }
 
@@ -85,7 +89,8 @@ class Feed {
 
   async list(signal) {
     const items = new Map();
-    let revision = 0, after;
+    let revision = 0,
+      after;
     do {
       const page = await get(query(this.path, { limit: this.wanted ? PAGE : 1, after }), { signal });
       revision ||= page.revision;
@@ -145,7 +150,8 @@ function users(feed) {
 
 /** Keeps all objects of a kind: calls `call` when `collection(kind)` has changed. Returns a function that ends it. */
 export function keep(kind, call) {
-  const feed = feedOf(kind), first = feed.wanted === 0;
+  const feed = feedOf(kind),
+    first = feed.wanted === 0;
   feed.wanted++;
   feed.listeners.add(call);
   if (first) feed.start();
@@ -158,7 +164,8 @@ export function keep(kind, call) {
 
 /** Calls `call` for every change of a kind from now on, with its event and id. Returns a function that ends it. */
 export function listen(kind, call) {
-  const feed = feedOf(kind), first = !users(feed);
+  const feed = feedOf(kind),
+    first = !users(feed);
   feed.changeListeners.add(call);
   if (first) feed.start();
   return () => {

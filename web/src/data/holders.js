@@ -8,7 +8,9 @@ import { get, query } from "./api.js";
 import { listen } from "./feed.js";
 import { pause } from "./stream.js";
 
-const AGAIN_MS = 30000, FAILED_MS = 2000, PAGE = 500;
+const AGAIN_MS = 30000,
+  FAILED_MS = 2000,
+  PAGE = 500;
 const HOLDS = new Set(["assigned", "starting", "running", "stopping", "lost"]);
 
 export class Holders {
@@ -25,8 +27,10 @@ export class Holders {
     this.heard = new Set(); // lists of events since the start of each request
   }
 
-  /** Passes the answer of `ask` to `take`, then applies the events that arrived meanwhile again: the answer may be
-   * older. */
+  /**
+   * Gives what `ask` brings to `take`, then again what was heard meanwhile: the answer is older, as far as it tells of
+   * that.
+   */
   async meanwhile(ask, take) {
     const events = [];
     this.heard.add(events);
@@ -40,19 +44,22 @@ export class Holders {
   }
 
   async load() {
-    await this.meanwhile(async () => {
-      const fresh = { nodes: new Map(), byInstance: new Map(), works: new Map() };
-      let after;
-      do {
-        const page = await get(query("/v1/holders", { all: true, limit: PAGE, after }), { signal: this.signal });
-        for (const item of page.items) this.add(fresh, item);
-        after = page.continue;
-      } while (after !== undefined);
-      return fresh;
-    }, (fresh) => {
-      Object.assign(this, fresh); // also drops the data of ended work
-      this.ready = true;
-    });
+    await this.meanwhile(
+      async () => {
+        const fresh = { nodes: new Map(), byInstance: new Map(), works: new Map() };
+        let after;
+        do {
+          const page = await get(query("/v1/holders", { all: true, limit: PAGE, after }), { signal: this.signal });
+          for (const item of page.items) this.add(fresh, item);
+          after = page.continue;
+        } while (after !== undefined);
+        return fresh;
+      },
+      (fresh) => {
+        Object.assign(this, fresh); // with it goes what was known of work that is over
+        this.ready = true;
+      },
+    );
   }
 
   add({ nodes, byInstance, works }, item) {
@@ -83,7 +90,15 @@ export class Holders {
       const work = this.works.get(o.workload);
       if (!work) this.ask(o.node);
       if (!this.nodes.has(o.node)) this.nodes.set(o.node, new Map());
-      this.nodes.get(o.node).set(id, { node: o.node, state: o.state, gpus: o.gpus ?? [], workload: o.workload, instance: o.id, since: o.started ?? o.since, ...work });
+      this.nodes.get(o.node).set(id, {
+        node: o.node,
+        state: o.state,
+        gpus: o.gpus ?? [],
+        workload: o.workload,
+        instance: o.id,
+        since: o.started ?? o.since,
+        ...work,
+      });
       this.byInstance.set(id, o.node);
     }
   }
@@ -110,11 +125,14 @@ export class Holders {
   }
 
   askOne(node) {
-    return this.meanwhile(() => get(query("/v1/holders", { node }), { signal: this.signal }), (told) => {
-      for (const id of this.nodes.get(node)?.keys() ?? []) this.byInstance.delete(id);
-      this.nodes.set(node, new Map());
-      for (const item of told.items) this.add(this, item);
-    });
+    return this.meanwhile(
+      () => get(query("/v1/holders", { node }), { signal: this.signal }),
+      (told) => {
+        for (const id of this.nodes.get(node)?.keys() ?? []) this.byInstance.delete(id);
+        this.nodes.set(node, new Map());
+        for (const item of told.items) this.add(this, item);
+      },
+    );
   }
 }
 
@@ -126,15 +144,31 @@ export function useHolders() {
   useEffect(() => {
     const control = new AbortController();
     let frame = 0;
-    held.current = new Holders(control.signal, () => { held.current.version++; frame ||= requestAnimationFrame(() => { frame = 0; again((n) => n + 1); }); });
+    held.current = new Holders(control.signal, () => {
+      held.current.version++;
+      frame ||= requestAnimationFrame(() => {
+        frame = 0;
+        again((n) => n + 1);
+      });
+    });
     let timer = 0;
     const load = async () => {
-      const good = document.hidden || (await held.current.load().then(() => true, () => false));
+      const good =
+        document.hidden ||
+        (await held.current.load().then(
+          () => true,
+          () => false,
+        ));
       if (!control.signal.aborted) timer = setTimeout(load, good ? AGAIN_MS : FAILED_MS);
     };
     const end = listen("instances", (event, id) => held.current.change(event, id));
     load();
-    return () => { end(); clearTimeout(timer); control.abort(); cancelAnimationFrame(frame); };
+    return () => {
+      end();
+      clearTimeout(timer);
+      control.abort();
+      cancelAnimationFrame(frame);
+    };
   }, []);
   return held.current;
 }

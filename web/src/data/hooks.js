@@ -6,7 +6,9 @@ import { ApiError, post } from "./api.js";
 import { collection, keep, listen } from "./feed.js";
 import { t } from "../text/text.js";
 
-const FAILED_MS = 2000, LATE_MS = 60000, PAUSE_MAX_MS = 5000;
+const FAILED_MS = 2000,
+  LATE_MS = 60000,
+  PAUSE_MAX_MS = 5000;
 const LATER = new Set([429, 503]);
 
 /** Returns the objects of a kind, kept up to date: {items: Map, ready, error, version}. */
@@ -16,13 +18,17 @@ export function useCollection(kind) {
   return collection(kind);
 }
 
-/** Returns the answer of `ask(signal)`: {data, error, loading, again}. It is requested again when `deps` or `when`
- * change, after `every` milliseconds, and when an object of the kinds in `on` changes (at most every `rest`
- * milliseconds). The old data stays on the screen until the new answer arrives, unless `deps` have changed. One request
- * runs at a time: the next one starts after the answer and a pause as long as the request took. */
+/**
+ * The answer of `ask(signal)`: {data, error, loading, again}. It is asked again when `deps` or `when` change, after
+ * `every` milliseconds, and when an object of the kinds in `on` changes (at most every `rest` milliseconds). What was
+ * known stays on the screen until the new answer is there, unless `deps` have changed. One at a time: what is asked for
+ * meanwhile is asked once the answer is there, after as long a pause as that took.
+ */
 export function useAnswer(ask, deps, { every = 0, on = [], rest = 1000, only = () => true, when = "" } = {}) {
   const [state, set] = useState({ data: null, error: null, loading: true });
-  const asking = useRef(ask), passes = useRef(only), line = useRef(null);
+  const asking = useRef(ask),
+    passes = useRef(only),
+    line = useRef(null);
   asking.current = ask;
   passes.current = only;
   const again = useCallback(() => line.current?.ask(), []);
@@ -33,12 +39,18 @@ export function useAnswer(ask, deps, { every = 0, on = [], rest = 1000, only = (
     const mine = { busy: false, more: false, when };
     line.current = mine;
     mine.ask = async () => {
-      if (mine.busy) { mine.more = true; return; }
+      if (mine.busy) {
+        mine.more = true;
+        return;
+      }
       clearTimeout(timer);
       Object.assign(mine, { busy: true, more: false });
-      const began = performance.now(), late = AbortSignal.timeout(LATE_MS);
+      const began = performance.now(),
+        late = AbortSignal.timeout(LATE_MS);
       const answer = await asking.current(AbortSignal.any([control.signal, late])).then(
-        (data) => ({ data, error: null }), (error) => ({ error: late.aborted ? new Error(t("late")) : error }));
+        (data) => ({ data, error: null }),
+        (error) => ({ error: late.aborted ? new Error(t("late")) : error }),
+      );
       mine.busy = false;
       if (control.signal.aborted) return;
       set((s) => ({ data: s.data, ...answer, loading: false }));
@@ -46,7 +58,10 @@ export function useAnswer(ask, deps, { every = 0, on = [], rest = 1000, only = (
     };
     set((s) => ({ ...s, data: null, loading: true }));
     mine.ask();
-    return () => { clearTimeout(timer); control.abort(); };
+    return () => {
+      clearTimeout(timer);
+      control.abort();
+    };
   }, deps);
   useEffect(() => {
     if (line.current.when === when) return;
@@ -64,23 +79,37 @@ export function useAnswer(ask, deps, { every = 0, on = [], rest = 1000, only = (
     return () => clearInterval(timer);
   }, [every]);
   useEffect(() => {
-    let timer = 0, last = 0;
+    let timer = 0,
+      last = 0;
     const changed = (event, id) => {
       if (timer || !passes.current(event, id)) return;
-      timer = setTimeout(() => { timer = 0; last = performance.now(); again(); },
-        Math.max(30, rest - (performance.now() - last)));
+      timer = setTimeout(
+        () => {
+          timer = 0;
+          last = performance.now();
+          again();
+        },
+        Math.max(30, rest - (performance.now() - last)),
+      );
     };
     const ends = on.map((kind) => listen(kind, changed));
-    return () => { clearTimeout(timer); for (const end of ends) end(); };
+    return () => {
+      clearTimeout(timer);
+      for (const end of ends) end();
+    };
   }, [on.join()]);
   return { ...state, again };
 }
 
-/** Returns [only, know]. `only` tells whether a change concerns an instance for which `is` is true. A deletion has only
- * an id: `know(ids)` adds ids of existing instances. */
+/**
+ * [only, know]: whether a change of instances is about those of which `is` is true. Of one that has gone only its id is
+ * told: `know(ids)` names those that were there before.
+ */
 export function useThose(is) {
   const ids = useRef(new Set());
-  const know = (more) => { for (const id of more) ids.current.add(String(id)); };
+  const know = (more) => {
+    for (const id of more) ids.current.add(String(id));
+  };
   const only = (event, id) => {
     if (event.type === "gone") return ids.current.has(id);
     if (!is(event.object)) return false;
@@ -108,11 +137,14 @@ export function useVerb(act, done) {
   return { ...state, run, clear: () => set({ busy: false, error: null }) };
 }
 
-// Not randomUUID, which pages over plain HTTP do not have.
-const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+// Not randomUUID: that is missing where a page came over plain HTTP.
+const newKey = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** Returns a function that posts an object once: if the answer is lost and the same object is sent again, it has the
- * same key, and the daemon repeats the first answer. The daemon keeps no keys of refused requests. */
+/**
+ * A post that makes something, once: where the answer was lost and the same is sent again, it has the same key, and the
+ * daemon gives the first answer. What it refuses it keeps no key of.
+ */
 export function usePostOnce(path) {
   const last = useRef({}); // sent, and not done as far as is known
   return async (body) => {

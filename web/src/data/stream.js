@@ -10,7 +10,11 @@ const SILENT_MS = 45000;
 
 export const pause = (ms, signal) =>
   new Promise((done) => {
-    const end = () => { clearTimeout(timer); signal.removeEventListener("abort", end); done(); };
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      done();
+    };
     const timer = setTimeout(end, ms);
     signal.addEventListener("abort", end, { once: true });
   });
@@ -38,11 +42,18 @@ function hiddenSignal() {
   };
   document.addEventListener("visibilitychange", look);
   look();
-  return { signal: control.signal, done: () => { clearTimeout(timer); document.removeEventListener("visibilitychange", look); } };
+  return {
+    signal: control.signal,
+    done: () => {
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", look);
+    },
+  };
 }
 
-/** Waits until the page is visible and runs `read` with a signal that also aborts when the page has been hidden for a
- * while. */
+/**
+ * Runs `read` with a signal when the page is looked at; the signal is aborted also when it has been hidden for a while.
+ */
 export async function whileShown(signal, read) {
   await whenShown(signal);
   if (signal.aborted) return;
@@ -59,7 +70,10 @@ function silentSignal() {
   const control = new AbortController();
   let timer = 0;
   const done = () => clearTimeout(timer);
-  const heard = () => { done(); timer = setTimeout(() => control.abort(), SILENT_MS); };
+  const heard = () => {
+    done();
+    timer = setTimeout(() => control.abort(), SILENT_MS);
+  };
   heard();
   return { signal: control.signal, heard, done };
 }
@@ -85,11 +99,15 @@ export async function readLines(answer, take, alive = () => {}) {
   });
 }
 
-/** Follows the changes of a collection until it is aborted. `from` is a revision; `change` is called with each event, in
- * order, without gaps or repeats; `state` with "live" or "lost" as the connection changes. Ends if the revision was
- * compacted: then the caller lists again. */
+/**
+ * Follows the changes of a collection until it is aborted. `from` is a revision; `change` is called with each event, in
+ * order, without gap or repeat, `state` with "live" or "lost" as the line comes and goes. Ends when it is compacted:
+ * the caller lists again.
+ */
 export async function follow(path, from, { change, state, signal }) {
-  let revision = from, failures = 0, over = false;
+  let revision = from,
+    failures = 0,
+    over = false;
   const take = (event) => {
     if (event.type === "end") {
       over = event.code === "compacted";
@@ -101,7 +119,9 @@ export async function follow(path, from, { change, state, signal }) {
   const read = async (shown) => {
     const silent = silentSignal();
     try {
-      const answer = await open("GET", `${path}?watch=${revision}`, { signal: AbortSignal.any([shown, silent.signal]) });
+      const answer = await open("GET", `${path}?watch=${revision}`, {
+        signal: AbortSignal.any([shown, silent.signal]),
+      });
       failures = 0;
       state("live");
       await readLines(answer, take, silent.heard);

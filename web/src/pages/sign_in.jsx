@@ -6,7 +6,9 @@ import { Field } from "../parts/parts.jsx";
 import { t } from "../text/text.js";
 
 export function SignIn({ onEnter }) {
-  const [text, setText] = useState(""), [error, setError] = useState(""), [busy, setBusy] = useState(false);
+  const [text, setText] = useState(""),
+    [error, setError] = useState(""),
+    [busy, setBusy] = useState(false);
   const submit = async (event) => {
     event.preventDefault();
     const token = text.trim();
@@ -30,11 +32,23 @@ export function SignIn({ onEnter }) {
       <form onSubmit={submit} noValidate>
         <Field label={t("sign.token")} error={error} hint={t("sign.hint")}>
           {(props) => (
-            <input {...props} type="password" autoComplete="off" spellcheck={false} value={text} autoFocus
-              onInput={(e) => { setText(e.currentTarget.value); setError(""); }} />
+            <input
+              {...props}
+              type="password"
+              autoComplete="off"
+              spellcheck={false}
+              value={text}
+              autoFocus
+              onInput={(e) => {
+                setText(e.currentTarget.value);
+                setError("");
+              }}
+            />
           )}
         </Field>
-        <button class="main" disabled={busy}>{t("sign.in")}</button>
+        <button class="main" disabled={busy}>
+          {t("sign.in")}
+        </button>
       </form>
     </main>
   );

@@ -7,8 +7,9 @@ import { t } from "../text/text.js";
 /** Returns the parts of a row's key: the terms if the ranking has some, else the factors. */
 export const partsOf = ({ factors, terms }) => (terms?.length ? terms : factors);
 
-/** Returns the factors that count for the order; if the ranking weighs none, the plain values of those that `named`
- * accepts. */
+/**
+ * Factors that count for the order; where the ranking weighs none, the plain values of those that `named` lets pass.
+ */
 export function counted(factors, named = () => true) {
   const weighed = factors.some((f) => f.product !== 0);
   return factors
@@ -25,7 +26,12 @@ export function FactorBar({ factors, whole, named }) {
   const label = parts.map((f) => `${f.name} ${number(f.value)}`).join(", ") || t("factors.none");
   return (
     <span class="bar" role="img" aria-label={label} title={label}>
-      {parts.map((f) => <span class="part" style={{ background: f.color, width: `${(100 * Math.abs(f.value)) / (whole || sum(parts))}%` }} />)}
+      {parts.map((f) => (
+        <span
+          class="part"
+          style={{ background: f.color, width: `${(100 * Math.abs(f.value)) / (whole || sum(parts))}%` }}
+        />
+      ))}
     </span>
   );
 }
@@ -35,7 +41,12 @@ export function FactorLegend({ lists, named }) {
   for (const factors of lists) for (const f of counted(factors, named)) seen.set(f.name, f);
   return (
     <ul class="legend">
-      {[...seen.values()].map((f) => <li title={f.text}><span class="swatch" style={{ background: f.color }} />{f.name}</li>)}
+      {[...seen.values()].map((f) => (
+        <li title={f.text}>
+          <span class="swatch" style={{ background: f.color }} />
+          {f.name}
+        </li>
+      ))}
     </ul>
   );
 }

@@ -8,20 +8,31 @@ import { t } from "../text/text.js";
 function faultOf(error, fields) {
   if (!error?.field) return undefined;
   const path = error.field.replace(/\[.*/, "");
-  return fields.map((f) => f.of ?? f.name).filter((name) => path === name || path.startsWith(`${name}.`)).sort((a, b) => b.length - a.length)[0];
+  return fields
+    .map((f) => f.of ?? f.name)
+    .filter((name) => path === name || path.startsWith(`${name}.`))
+    .sort((a, b) => b.length - a.length)[0];
 }
 
 function Input({ field, value, set, props }) {
   const shared = { ...props, name: field.name, onInput: (e) => set(e.currentTarget.value) };
   if (field.choices)
-    return <select {...shared} value={value}>{field.choices.map((c) => <option value={c}>{c || "–"}</option>)}</select>;
+    return (
+      <select {...shared} value={value}>
+        {field.choices.map((c) => (
+          <option value={c}>{c || "–"}</option>
+        ))}
+      </select>
+    );
   if (field.lines) return <textarea {...shared} rows={field.lines} spellcheck={false} value={value} />;
   return <input {...shared} value={value} size={field.size ?? 18} placeholder={field.placeholder} spellcheck={false} />;
 }
 
-/** fields: [{name, label, hint, choices, lines, of: the member of the body, if it has another name}]. `error` is the
- * server's last error; `children` are shown beside the button, and get the values. An untouched field shows the present
- * value of `initial`. With `follows`, fields are untouched again after the values were sent. */
+/**
+ * fields: [{name, label, hint, choices, lines, of: the member of the body it is about, if of another name}]. `error` is
+ * what the server said last; `children` are shown beside the button, and given the values. A field that nobody has
+ * typed into has what is in `initial` now; one that `follows` has it again once what was typed is done.
+ */
 export function Form({ fields, initial = {}, verb, title, submit, children, label, follows }) {
   const [typed, type] = useState({});
   const values = { ...initial, ...typed };
@@ -35,14 +46,27 @@ export function Form({ fields, initial = {}, verb, title, submit, children, labe
     <form aria-label={label ?? title} noValidate onSubmit={send}>
       <div class="fields">
         {fields.map((field) => (
-          <Field label={field.label} hint={field.hint} error={fault === (field.of ?? field.name) ? verb.error.message : undefined}>
-            {(props) => <Input field={field} props={props} value={values[field.name] ?? ""} set={(value) => type({ ...typed, [field.name]: value })} />}
+          <Field
+            label={field.label}
+            hint={field.hint}
+            error={fault === (field.of ?? field.name) ? verb.error.message : undefined}
+          >
+            {(props) => (
+              <Input
+                field={field}
+                props={props}
+                value={values[field.name] ?? ""}
+                set={(value) => type({ ...typed, [field.name]: value })}
+              />
+            )}
           </Field>
         ))}
       </div>
       {verb.error && !fault && <Trouble error={verb.error} />}
       <div class="actions">
-        <Button verb={verb} kind="main" type="submit">{submit}</Button>
+        <Button verb={verb} kind="main" type="submit">
+          {submit}
+        </Button>
         {children?.(values)}
       </div>
     </form>
@@ -52,7 +76,8 @@ export function Form({ fields, initial = {}, verb, title, submit, children, labe
 /** Splits a command line into a list of words, with quotes like in a shell; throws if one is left open. */
 export function words(text) {
   const out = [];
-  let word = null, quote = "";
+  let word = null,
+    quote = "";
   for (const c of text) {
     if (quote) {
       if (c === quote) quote = "";

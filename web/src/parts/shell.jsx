@@ -9,16 +9,22 @@ const KEPT = 100000;
 const bytes = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
 
 export function Shell({ instance }) {
-  const call = useRef(null), control = useRef(null), box = useRef(null);
-  const [out, set] = useState(""), [line, setLine] = useState(""), [state, setState] = useState("");
+  const call = useRef(null),
+    control = useRef(null),
+    box = useRef(null);
+  const [out, set] = useState(""),
+    [line, setLine] = useState(""),
+    [state, setState] = useState("");
   const add = (more) => set((old) => (old + more).slice(-KEPT));
   const leave = () => control.current?.abort(); // closes the shell when it is no longer shown, also at sign-out
   useEffect(() => leave, [instance]);
-  useEffect(() => { if (box.current) box.current.scrollTop = box.current.scrollHeight; }, [out]);
+  useEffect(() => {
+    if (box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [out]);
 
   const begin = async () => {
-    // a character may be split between two pieces
-    const mine = new AbortController(), texts = { out: new TextDecoder(), err: new TextDecoder() };
+    const mine = new AbortController(),
+      texts = { out: new TextDecoder(), err: new TextDecoder() }; // a character may come in two pieces
     control.current = mine;
     set("");
     setState("open");
@@ -47,17 +53,37 @@ export function Shell({ instance }) {
     open("POST", `/v1/calls/${call.current}/input`, { raw: `${line}\n` }).catch((error) => add(error.message));
     setLine("");
   };
-  if (!state && !out) return <button type="button" onClick={begin}>{t("shell.begin")}</button>;
+  if (!state && !out)
+    return (
+      <button type="button" onClick={begin}>
+        {t("shell.begin")}
+      </button>
+    );
   return (
     <>
-      <pre class="log" ref={box} tabIndex={0} role="log" aria-label={t("shell.title")}>{out}</pre>
+      <pre class="log" ref={box} tabIndex={0} role="log" aria-label={t("shell.title")}>
+        {out}
+      </pre>
       {state ? (
         <form class="fields" onSubmit={send}>
-          <input class="line-in" aria-label={t("shell.line")} value={line} spellcheck={false} autoComplete="off" onInput={(e) => setLine(e.currentTarget.value)} />
+          <input
+            class="line-in"
+            aria-label={t("shell.line")}
+            value={line}
+            spellcheck={false}
+            autoComplete="off"
+            onInput={(e) => setLine(e.currentTarget.value)}
+          />
           <button>{t("shell.send")}</button>
-          <button type="button" onClick={leave}>{t("shell.end")}</button>
+          <button type="button" onClick={leave}>
+            {t("shell.end")}
+          </button>
         </form>
-      ) : <button type="button" onClick={begin}>{t("shell.begin")}</button>}
+      ) : (
+        <button type="button" onClick={begin}>
+          {t("shell.begin")}
+        </button>
+      )}
     </>
   );
 }
