@@ -27,7 +27,7 @@ static void reads_and_refuses(void **state)
 {
     static const struct {
         char *argv[6];
-        const char *error; /* NULL: none */
+        const char *error; /* NULL: no error */
         struct options want;
     } rows[] = {
         {{"p"},                            NULL,                                                 {0}                         },

@@ -26,7 +26,7 @@ bool plant_is(enum plant plant)
 
 #else
 
-/* A file with nothing in it is none to a strict compiler. */
+/* ISO C does not allow an empty translation unit. */
 typedef int plant_nothing;
 
 #endif
