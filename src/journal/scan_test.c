@@ -18,7 +18,7 @@ static void members_are_found_where_they_stand(void **state)
 {
     (void)state;
     static const struct {
-        const char *object, *key, *want; /* NULL: not there */
+        const char *object, *key, *want; /* NULL: absent */
     } rows[] = {
         {"{\"a\":1}",                             "a",  "1"            },
         {"{\"a\":1,\"b\":[1,{\"c\":2}]}",         "b",  "[1,{\"c\":2}]"},
