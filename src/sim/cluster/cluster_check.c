@@ -1,5 +1,5 @@
-/* cluster_check.c - simulates sixty seeds of a whole day each, shorter ones with other characters, seeds that once broke
- * an invariant, and new seeds, on all processors.
+/* cluster_check.c - simulates sixty seeds of a whole day each, shorter ones with other characters, seeds that once
+ * broke an invariant, and new seeds, on all processors.
  *
  * BERTH_SEEDS is the first of the new seeds; default: the time of day. New seeds are started for BERTH_SEEDS_SECONDS
  * seconds of CPU time.
