@@ -1,3 +1,4 @@
+/* address.c - address ranges, and classification of addresses. */
 #include "base/address.h"
 
 #include <arpa/inet.h>

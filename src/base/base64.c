@@ -1,3 +1,4 @@
+/* base64.c - base64 encoding and decoding. */
 #include "base/base64.h"
 
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* flag_test.c - tests parsing of command-line options. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

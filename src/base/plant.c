@@ -1,3 +1,4 @@
+/* plant.c - selects the deliberate bug named in the environment. */
 #include "base/plant.h"
 
 #ifdef BERTH_PLANT

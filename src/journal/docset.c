@@ -1,3 +1,4 @@
+/* docset.c - applies records to a set of documents. */
 #include "journal/docset.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* reader.c - reads segments, the log, and exports. */
 #include "journal/reader.h"
 
 #include <errno.h>

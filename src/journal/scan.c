@@ -1,3 +1,4 @@
+/* scan.c - a minimal JSON scanner. */
 #include "journal/scan.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* scan_test.c - tests the JSON scanner. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* seal.c - seals records of the log in segments, and makes checkpoints. */
 #include "journal/seal.h"
 
 #include <errno.h>

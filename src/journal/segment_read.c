@@ -1,3 +1,4 @@
+/* segment_read.c - reads and verifies segment files. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* segment_write.c - writes segment files. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* shelf.c - segment files in directories: listing and retention. */
 #include "journal/shelf.h"
 
 #include <dirent.h>

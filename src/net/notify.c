@@ -1,3 +1,4 @@
+/* notify.c - messages to systemd over a datagram socket. */
 #include "net/notify.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* notify_test.c - tests messages to systemd, and the watchdog interval. */
 #include "net/notify.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* answer.c - parser of HTTP headers and chunked bodies. */
 #include "net/client/answer.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* batch.c - random batch requests: jobs, queues, quotas, policies, windows. */
 #include "sim/cluster/batch.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* bodies.c - random documents that users submit. */
 #include "sim/cluster/bodies.h"
 
 #include <stdio.h>

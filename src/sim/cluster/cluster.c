@@ -1,3 +1,4 @@
+/* cluster.c - runs a simulation and reports its result. */
 #include "sim/cluster/cluster.h"
 
 #include <errno.h>

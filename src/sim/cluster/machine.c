@@ -1,3 +1,4 @@
+/* machine.c - a simulated machine: instances, their processes and their disk. */
 #include "sim/cluster/machine.h"
 
 #include <inttypes.h>
