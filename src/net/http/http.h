@@ -36,8 +36,8 @@ struct http_config {
     /* 0: only the bound above; connections with a valid client certificate are not counted */
     size_t connections_per_address_max;
     size_t connections_per_user_max; /* per name passed to http_set_user; 0: no bound */
-    /* Bytes of bodies and of unsent answers, held for one address or user. A single body or answer may exceed the
-     * bound. 0: no bound. */
+    /* Bytes of bodies and of unsent answers, held for one address or user. A request is always allowed while no other
+     * request holds bytes. Connections with a valid client certificate are exempt. 0: no bound. */
     size_t bytes_per_address_max, bytes_per_user_max;
     bool length_required;    /* reject chunked bodies (411), because libmicrohttpd parses them leniently */
     size_t header_bytes_max; /* memory per connection; 0: 8 KiB */

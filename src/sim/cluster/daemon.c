@@ -179,7 +179,7 @@ int daemon_start(struct world *w, struct berth_err *err)
         .log = &d->log,
     };
     const struct control_options options = {.seed = w->options->seed,
-                                            /* keeps old seeds valid: workloads specify all their defaults */
+                                            /* no default requests, so that old seeds stay valid */
                                             .bare = true,
                                             .lease_ns = LEASE_S * SECOND,
                                             .audit_every = 50,
