@@ -1,3 +1,4 @@
+/* address.c - address ranges, and classification of addresses. */
 #include "base/address.h"
 
 #include <arpa/inet.h>
@@ -52,7 +53,7 @@ bool address_range_parse(const char *text, size_t len, struct address_range *ret
     return true;
 }
 
-/* As IPv6; false: it is of another family. */
+/* Converts an address to IPv6 bytes. Returns false for a family other than IPv4 and IPv6. */
 static bool bytes_of(const struct sockaddr *address, unsigned char ret[static 16])
 {
     if (address->sa_family == AF_INET) {

@@ -1,4 +1,4 @@
-/* address_test.c - which addresses are public, and what a range of addresses holds. */
+/* address_test.c - tests which addresses are public, and which addresses a range contains. */
 #include "base/address.h"
 
 #include <arpa/inet.h>
@@ -88,7 +88,7 @@ static void ranges_hold_their_addresses(void **state)
 {
     static const struct {
         const char *range, *address;
-        int want; /* -1: it is no range */
+        int want; /* -1: the text is not a range */
     } rows[] = {
         {"10.1.0.0/16",       "10.1.200.3",        1 },
         {"10.1.0.0/16",       "10.2.0.1",          0 },

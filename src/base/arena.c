@@ -39,9 +39,9 @@ void arena_rewind(struct arena *a, struct arena_mark mark)
 {
     while (a->chunk != mark.chunk) {
         struct arena_chunk *newer = a->chunk;
-        assert(newer); /* the mark is of this arena */
+        assert(newer); /* the mark belongs to this arena */
         if (!newer->next && newer->size == CHUNK_MIN) {
-            newer->used = 0; /* back at the beginning: kept, so that starting over costs nothing */
+            newer->used = 0; /* The first chunk is empty again and is kept, so that the next use allocates nothing. */
             return;
         }
         a->chunk = newer->next;
@@ -84,7 +84,7 @@ static void *take(struct arena *a, size_t size, size_t align)
     *fresh = (struct arena_chunk){.next = c, .used = size, .size = want};
     a->bytes += bytes;
     a->chunk = fresh;
-    return fresh->data; /* aligned for every use */
+    return fresh->data; /* a new chunk is aligned for every type */
 }
 
 void *arena_alloc(struct arena *a, size_t size)
@@ -123,7 +123,7 @@ char *arena_strdup(struct arena *a, const char *s)
     return arena_strndup(a, s, strlen(s));
 }
 
-/* Tried at once where there is room for a sentence, for what is formatted twice takes twice as long. */
+/* Formats into a local buffer first: most texts fit, and formatting twice costs twice the time. */
 char *arena_fmt(struct arena *a, const char *fmt, ...)
 {
     char tried[TEXT_USUAL];

@@ -1,4 +1,4 @@
-/* arena_test.c - alignment, zeroing, blocks of every size, overflow. */
+/* arena_test.c - tests alignment, zeroing, blocks of all sizes, and overflow. */
 #include "base/arena.h"
 
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static void blocks_are_aligned_and_apart(void **state)
         assert_int_equal((uintptr_t)p % 16, 0);
         for (size_t b = 0; i % 3 != 0 && b < size; b++)
             assert_int_equal(p[b], 0);
-        memset(p, (int)(i % 251), size); /* dirties what later zeroed blocks must not show */
+        memset(p, (int)(i % 251), size); /* fills the memory, which later zeroed blocks must clear */
         blocks[i].at = p;
         blocks[i].size = size;
     }
@@ -79,11 +79,11 @@ static void rewinding_gives_back_everything_since_the_mark(void **state)
         unsigned char *first = arena_alloc(&a, 16);
         (void)arena_alloc(&a, sizes[i]);
         arena_rewind(&a, mark);
-        if (mark.chunk) { /* else the first chunk itself was given back */
+        if (mark.chunk) { /* otherwise the rewind freed the first chunk */
             assert_int_equal(a.bytes, bytes);
             assert_ptr_equal(arena_alloc(&a, 16), first);
         }
-        (void)arena_alloc(&a, 16); /* the next mark is in a chunk */
+        (void)arena_alloc(&a, 16); /* puts the next mark inside a chunk */
     }
     arena_done(&a);
 }
@@ -97,7 +97,7 @@ static void copies_and_texts(void **state)
     assert_string_equal(arena_strndup(&a, "node", 2), "no");
     assert_string_equal(arena_strndup(&a, NULL, 0), "");
     assert_string_equal(arena_fmt(&a, "%s-%d", "n", 7), "n-7");
-    for (int len = 250; len < 260; len++) { /* around what is tried at once */
+    for (int len = 250; len < 260; len++) { /* lengths around the size of the local buffer */
         char *text = arena_fmt(&a, "%0*d", len, 7);
         assert_int_equal(strlen(text), len);
         assert_int_equal(text[len - 1], '7');
@@ -111,7 +111,7 @@ static void copies_and_texts(void **state)
     arena_done(&a);
 }
 
-static volatile size_t most = SIZE_MAX; /* volatile: no compiler may reason about it */
+static volatile size_t most = SIZE_MAX; /* volatile: the compiler cannot evaluate it */
 
 static void ask_column(struct arena *a)
 {
@@ -143,7 +143,7 @@ static void overflow_ends_the_process(void **state)
         if (child == 0) {
             struct arena a;
             arena_init(&a);
-            if (i % 2) /* with a chunk that has room, and without */
+            if (i % 2) /* both with and without a chunk that has room */
                 (void)arena_alloc(&a, 16);
             (void)close(STDERR_FILENO);
             asks[i / 2](&a);

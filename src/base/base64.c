@@ -1,3 +1,4 @@
+/* base64.c - base64 encoding and decoding. */
 #include "base/base64.h"
 
 #include <stdint.h>
@@ -27,7 +28,7 @@ static int value_of(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Four characters as one to three bytes; 0: they stand for none. */
+/* Decodes four characters to one to three bytes. Returns the number of bytes; 0 if the characters are invalid. */
 static size_t four_read(const char *at, bool last, unsigned char ret[static 3])
 {
     size_t given = last && at[3] == '=' ? at[2] == '=' ? 2 : 3 : 4;

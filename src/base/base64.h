@@ -1,6 +1,6 @@
-/* base64.h - bytes as text, in the alphabet of RFC 4648 with '=' at the end.
+/* base64.h - base64 encoding and decoding (RFC 4648 alphabet, '=' padding).
  *
- * For bytes that travel inside JSON. Not for secrets: it takes time that depends on what it reads.
+ * For bytes inside JSON. Not for secrets: the running time depends on the data.
  */
 #pragma once
 
@@ -9,8 +9,8 @@
 
 #include "base/str.h"
 
-/* Appends the text of the bytes: four characters for each three of them, or fewer. */
+/* Appends the base64 text of the bytes: four characters for each started group of three bytes. */
 void str_add_base64(struct str *to, const void *bytes, size_t len);
-/* Appends the bytes that a text stands for. False, with *to as it was, for anything that str_add_base64 does not write:
- * other characters, line breaks, a missing '=', bits left over. */
+/* Appends the decoded bytes of a base64 text. Returns false and leaves *to unchanged for any text that str_add_base64
+ * does not produce: other characters, line breaks, missing padding, unused bits that are not zero. */
 bool str_add_base64_bytes(struct str *to, const char *text, size_t len);

@@ -1,3 +1,4 @@
+/* base64_test.c - tests encoding and decoding, and rejection of invalid text. */
 #include "base/base64.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* bits.h - sets of small numbers as words of 64 bits. */
+/* bits.h - bit sets: sets of small integers in 64-bit words. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,6 +38,6 @@ static inline size_t bits_count(const uint64_t *bits, size_t words)
     return n;
 }
 
-/* Loops `i` over the members of one word. */
+/* Runs the loop body for each member `i` of one word, in ascending order. */
 #define BITS_EACH(i, word)                                                                                             \
     for (uint64_t rest_##i = (word), i = 0; rest_##i && ((i = bits_low(rest_##i)), 1); rest_##i &= rest_##i - 1)

@@ -1,4 +1,4 @@
-/* bits_test.c - sets against an array of bools. */
+/* bits_test.c - compares bit sets with an array of bools. */
 #include "base/bits.h"
 
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One error is one line, whatever a hostile name holds. */
+/* Replaces control characters, so that an error stays one line even if a hostile name contains line breaks. */
 static void text_clean(char *text)
 {
     for (; *text; text++)
@@ -13,7 +13,8 @@ static void text_clean(char *text)
             *text = '?';
 }
 
-/* Formats beside the error, so that its old text may be among the arguments. Returns the length, cut to fit. */
+/* Formats into a separate buffer, so that the old error text may be among the arguments. Returns the truncated
+ * length. */
 static size_t format(char text[static BERTH_ERR_TEXT_MAX], const char *fmt, va_list ap)
 {
     text[0] = 0;

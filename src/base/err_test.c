@@ -1,4 +1,4 @@
-/* err_test.c - error texts: one line, always ended, never longer than their room. */
+/* err_test.c - tests that error texts are one line, terminated, and fit the buffer. */
 #include "base/err.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* flag.c - parsing and printing of command-line options. */
 #include "base/flag.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* flag.h - a program's options by a table: read, checked and printed from the same rows.
+/* flag.h - command-line options of a program, parsed, checked and printed from one table.
  *
- * To add an option: a field in the program's struct and a row in its table, which is also its help.
+ * To add an option: add a field to the program's struct and a row to its table. The row is also the help text.
  */
 #pragma once
 
@@ -15,14 +15,15 @@ enum flag_kind { FLAG_SWITCH, FLAG_TEXT, FLAG_COUNT }; /* bool, const char *, ui
 struct flag {
     const char *name;
     enum flag_kind kind;
-    size_t at;         /* offset of its field */
-    const char *value; /* what help calls it; NULL for a switch */
-    uint64_t min, max; /* of a count */
-    const char *help;  /* NULL: an old spelling, which is read and not printed */
+    size_t at;         /* offset of the option's field in the program's struct */
+    const char *value; /* name of the value in the help; NULL for a switch */
+    uint64_t min, max; /* bounds of a FLAG_COUNT */
+    const char *help;  /* NULL: a hidden alias, which is accepted but not printed */
 };
 
-/* Reads argv[1] and on into *ret, whose fields keep what they have where nothing is given. "--name value", "--name=value",
- * and "-h" for a flag named help. -EINVAL with what is wrong, in the program's name; *ret may be half filled. */
+/* Parses argv[1] and later arguments into *ret. Fields without an option keep their values. Accepts "--name value",
+ * "--name=value", and "-h" if the table has a flag named help. Returns -EINVAL with a text that names the program; *ret
+ * may then be partly filled. */
 int flags_read(const char *program, const struct flag *flags, size_t len, int argc, char *const *argv, void *ret,
                struct berth_err *err);
 void flags_print(const struct flag *flags, size_t len, FILE *to);

@@ -1,3 +1,4 @@
+/* flag_test.c - tests parsing of command-line options. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -27,7 +28,7 @@ static void reads_and_refuses(void **state)
 {
     static const struct {
         char *argv[6];
-        const char *error; /* NULL: none */
+        const char *error; /* NULL: no error */
         struct options want;
     } rows[] = {
         {{"p"},                            NULL,                                                 {0}                         },

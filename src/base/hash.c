@@ -10,7 +10,7 @@ uint64_t hash_bytes(const void *p, size_t len, uint64_t seed)
 
     for (; len >= 8; at += 8, len -= 8) {
         uint64_t word = 0;
-        for (int i = 0; i < 8; i++) /* little-endian on every machine; compilers make it one load */
+        for (int i = 0; i < 8; i++) /* Reads little-endian on every machine; compilers turn the loop into one load. */
             word |= (uint64_t)at[i] << (8 * i);
         h = hash_u64(h ^ word) + 0x9e3779b97f4a7c15u;
     }

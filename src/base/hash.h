@@ -1,13 +1,13 @@
-/* hash.h - 64-bit hashes of bytes and words; for tables and fingerprints, not for secrets.
+/* hash.h - 64-bit hashes of bytes and words, for tables and fingerprints; not for secrets.
  *
- * The same on every machine and compiler: a journal may keep them.
+ * The hashes are the same on every machine and compiler, so a journal may store them.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A bijective mix (the finaliser of splitmix64). */
+/* Bijective mixing function (the finaliser of splitmix64). */
 static inline uint64_t hash_u64(uint64_t x)
 {
     x ^= x >> 30;

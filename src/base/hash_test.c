@@ -1,4 +1,4 @@
-/* hash_test.c - fixed results: journals keep hashes, so they never change. */
+/* hash_test.c - tests fixed results: journals store hashes, so the results never change. */
 #include "base/hash.h"
 
 #include <setjmp.h>
@@ -60,9 +60,9 @@ static void bytes_stay_wherever_they_lie(void **state)
         {"\xff\x80\0\x7f",                   4,  0,  0x8027a0e392864e2a},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (size_t shift = 0; shift < 8; shift++) { /* alignment must not matter */
+        for (size_t shift = 0; shift < 8; shift++) { /* the alignment must not matter */
             _Alignas(8) char room[64];
-            memset(room, (int)(0x11 * (shift + 1)), sizeof room); /* nor what lies around */
+            memset(room, (int)(0x11 * (shift + 1)), sizeof room); /* the surrounding bytes must not matter */
             memcpy(room + shift, rows[i].bytes, rows[i].len);
             assert_true(hash_bytes(room + shift, rows[i].len, rows[i].seed) == rows[i].want);
         }

@@ -1,7 +1,7 @@
-/* intern.h - equal strings become equal numbers.
+/* intern.h - string interning: equal strings get equal numbers.
  *
- * A number is only good for equality and for finding: which string came first is history, and no decision may depend
- * on it. 0 is the empty string. Strings stay until intern_done.
+ * Use a number only for equality and lookup. The order of the numbers depends on the history of insertions, so no
+ * decision may depend on it. 0 is the empty string. Strings stay valid until intern_done.
  */
 #pragma once
 
@@ -19,9 +19,9 @@ struct intern {
 
 void intern_init(struct intern *in);
 void intern_done(struct intern *in);
-/* NULL counts as "". */
+/* Adds the string unless it is present, and returns its number. NULL counts as "". */
 sym intern_put(struct intern *in, const char *s);
-/* MAP_NONE when the string was never put. */
+/* Returns the number of the string, or MAP_NONE if the string was never added. */
 sym intern_find(const struct intern *in, const char *s);
 
 static inline const char *intern_text(const struct intern *in, sym s)

@@ -1,4 +1,4 @@
-/* intern_test.c - equal strings, equal numbers. */
+/* intern_test.c - tests that equal strings get equal numbers. */
 #include "base/intern.h"
 
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static void equal_strings_get_equal_numbers(void **state)
         assert_int_equal(intern_put(&in, text), syms[i]);
         assert_string_equal(intern_text(&in, syms[i]), text);
     }
-    assert_int_equal(in.strings.len, STRINGS + 1); /* all different, none twice */
+    assert_int_equal(in.strings.len, STRINGS + 1); /* all strings differ, none is stored twice */
     intern_done(&in);
 }
 

@@ -1,7 +1,7 @@
-/* lanes.c - vectorised loops; one copy per instruction set, chosen by the loader. */
+/* lanes.c - vectorised loops: one copy per instruction set; the dynamic loader chooses one. */
 #include "base/lanes.h"
 
-/* Left out where the loader's indirect functions and a sanitizer do not get along, and on other architectures. */
+/* Disabled with sanitizers that do not support the loader's indirect functions, and on other architectures. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&               \
     !defined(__SANITIZE_THREAD__)
 #define CLONES __attribute__((target_clones("avx2", "sse4.2", "default")))

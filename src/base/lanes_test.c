@@ -1,4 +1,4 @@
-/* lanes_test.c - each loop against a plain one, with extremes among the values. */
+/* lanes_test.c - compares each vectorised loop with a plain loop, including extreme values. */
 #include "base/lanes.h"
 
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static uint64_t seed_first(void)
 static const int64_t extremes64[] = {INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX};
 static const int32_t extremes32[] = {INT32_MIN, INT32_MIN + 1, -1, 0, 1, INT32_MAX - 1, INT32_MAX};
 
-/* Few distinct values, so that equal ones are common; some are extreme. */
+/* Draws from few distinct values, so that equal values are common; some values are extreme. */
 static int64_t draw64(uint64_t *seed)
 {
     uint64_t x = draw(seed);
@@ -48,7 +48,7 @@ static void wide_lanes_match_a_loop(void **state)
     uint64_t seed = seed_first();
     for (int round = 0; round < ROUNDS; round++) {
         int64_t room[LANES + OFFSETS];
-        int64_t *column = room + round % OFFSETS; /* segments begin anywhere */
+        int64_t *column = room + round % OFFSETS; /* segments start at any offset */
         for (unsigned i = 0; i < LANES; i++)
             column[i] = draw64(&seed);
         int64_t amount = round % 2 ? column[draw(&seed) % LANES] : draw64(&seed), most = column[0];

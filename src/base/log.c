@@ -1,4 +1,4 @@
-/* log.c - log lines. */
+/* log.c - formats and writes log lines. */
 #include "base/log.h"
 
 #include <stdbool.h>
@@ -40,7 +40,7 @@ static void add_time(struct str *line, int64_t now_ns)
     str_addf(line, "time=%s.%03dZ", text, (int)(rest / NS_PER_MS));
 }
 
-/* May the text stand without quotes? */
+/* Returns whether the text needs no quotes. */
 static bool is_bare(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -52,7 +52,7 @@ static bool is_bare(const char *text, size_t len)
 static void add_text(struct str *line, const char *text)
 {
     size_t len = strnlen(text, LOG_TEXT_MAX);
-    if (text[len]) /* not in the middle of a character */
+    if (text[len]) /* do not cut inside a UTF-8 character */
         for (int back = 0; back < 3 && len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80; back++)
             len--;
     if (is_bare(text, len))

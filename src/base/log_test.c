@@ -1,4 +1,4 @@
-/* log_test.c - the shape of a line, whatever its values hold. */
+/* log_test.c - tests the format of log lines for all kinds of values. */
 #include "base/log.h"
 
 #include <setjmp.h>

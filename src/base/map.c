@@ -1,4 +1,4 @@
-/* map.c - open addressing, linear probing, power-of-two sizes. */
+/* map.c - a hash table with open addressing, linear probing and power-of-two sizes. */
 #include "base/map.h"
 
 #include <assert.h>

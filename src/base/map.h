@@ -1,7 +1,7 @@
 /* map.h - a hash table from byte strings or 64-bit words to 32-bit numbers.
  *
- * Keys are not copied: they live in what the numbers index, and the caller's `same` compares them. Nothing iterates a
- * map: order would depend on history.
+ * The map does not copy keys: the keys are part of the objects that the numbers index, and the caller's `same` compares
+ * them. A map cannot be iterated, because the order would depend on the history of insertions.
  */
 #pragma once
 
@@ -17,15 +17,15 @@ struct map {
     size_t cap, len, dead;
 };
 
-/* Is entry `value` the key that `key` points to? */
+/* Returns whether entry `value` has the key that `key` points to. */
 typedef bool map_same(const void *ctx, uint32_t value, const void *key);
 
 void map_done(struct map *m);
-/* Makes *ret an equal of the map, with memory of its own. O(its capacity). */
+/* Makes *ret an independent copy of the map. O(capacity). */
 void map_copy(const struct map *m, struct map *ret);
-/* The value stored for key, or MAP_NONE. */
+/* Returns the value stored for the key, or MAP_NONE. */
 uint32_t map_find(const struct map *m, uint64_t hash, map_same *same, const void *ctx, const void *key);
-/* Adds a key that is not there. */
+/* Adds an entry. The key must be absent. */
 void map_add(struct map *m, uint64_t hash, uint32_t value);
-/* Removes a value that is there. */
+/* Removes an entry. The entry must be present. */
 void map_drop(struct map *m, uint64_t hash, uint32_t value);

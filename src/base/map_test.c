@@ -1,4 +1,4 @@
-/* map_test.c - a map against an array. */
+/* map_test.c - compares a map with an array. */
 #include "base/map.h"
 
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static uint64_t draw(uint64_t *seed)
     return hash_u64(*seed += 0x9e3779b97f4a7c15u);
 }
 
-/* The key of entry v is v itself. */
+/* The key of entry v is v. */
 static bool same(const void *ctx, uint32_t value, const void *key)
 {
     (void)ctx;
@@ -30,7 +30,7 @@ static uint64_t hash_good(uint32_t key)
     return hash_u64(key);
 }
 
-/* 0 and 1 mean something inside the map, the others collide. */
+/* Hashes 0 and 1 are reserved inside the map; the other hashes collide. */
 static uint64_t hash_bad(uint32_t key)
 {
     return key % 5;
@@ -48,7 +48,8 @@ static void check_random_steps(uint64_t (*hash)(uint32_t), uint32_t keys, int st
     size_t len = 0;
 
     for (int step = 0; step < steps; step++) {
-        /* Waves of mostly adding and mostly dropping, so that it fills, empties and is rehashed in place. */
+        /* Alternates between mostly adding and mostly dropping, so that the map fills, empties and is rehashed in
+         * place. */
         uint64_t random = draw(&seed);
         uint32_t key = (uint32_t)(random % keys);
         bool add = (random >> 32) % 8 < (step / 5000 % 2 ? 2 : 6);
@@ -67,7 +68,7 @@ static void check_random_steps(uint64_t (*hash)(uint32_t), uint32_t keys, int st
     }
     for (uint32_t key = 0; key < keys; key++)
         assert_int_equal(map_find(&m, hash(key), same, NULL, &key), model[key] ? key : MAP_NONE);
-    assert_true(m.cap <= 4 * KEYS); /* dropped entries do not make it grow */
+    assert_true(m.cap <= 4 * KEYS); /* dropped entries do not make the map grow */
     map_done(&m);
     assert_true(m.cap == 0 && m.len == 0);
 }

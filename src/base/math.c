@@ -1,7 +1,7 @@
 /* math.c - elementary functions in double-double arithmetic.
  *
- * A double-double is an unevaluated sum hi + lo with |lo| at most half an ulp of hi: about 106 bits. The kernels carry
- * 60 to 68 correct bits, so that the one rounding at the end is nearly all of the error.
+ * A double-double is an unevaluated sum hi + lo with |lo| at most half an ulp of hi: about 106 bits. The kernels are
+ * accurate to 60 to 68 bits, so nearly all of the error comes from the single rounding at the end.
  */
 #include "base/math.h"
 
@@ -24,7 +24,7 @@ enum { EXP_STEPS = 16, LOG_STEPS = 32, LOG_HALVE_FROM = 13 };
 static const double NOT_A_NUMBER = __builtin_nan("");
 static const double INFINITE = __builtin_inf();
 
-/* The high parts are multiples of 2^-42: times a small whole number they are exact. */
+/* The high parts are multiples of 2^-42, so their product with a small whole number is exact. */
 static const struct dd LN2 = {0x1.62e42fefa38p-1, 0x1.ef35793c7673p-45};
 static const struct dd LN2_STEP = {0x1.62e42fefap-5, 0x1.cf79abc9e3b3ap-44}; /* ln 2 / EXP_STEPS */
 static const double STEPS_PER_E = 0x1.71547652b82fep+4;                      /* EXP_STEPS / ln 2 */
@@ -51,9 +51,9 @@ static const struct dd exp_table[EXP_STEPS] = {
     {0x1.ea4afa2a490dap+0, -0x1.e9c23179c2893p-54},
 };
 
-/* For a mantissa m in [1, 2) that is nearest to 1 + i / LOG_STEPS: `inverse` is about 1 / m in nine bits, `log` is
- * -ln(inverse), from LOG_HALVE_FROM on -ln(2 * inverse), its high part a multiple of 2^-42. Both ends give exactly 0:
- * nothing cancels near x = 1. */
+/* Indexed by i for a mantissa m in [1, 2) that is nearest to 1 + i / LOG_STEPS. `inverse` is about 1 / m in nine bits.
+ * `log` is -ln(inverse), and -ln(2 * inverse) from LOG_HALVE_FROM on; its high part is a multiple of 2^-42. The first
+ * and last entries give exactly 0, so there is no cancellation near x = 1. */
 static const struct {
     double inverse;
     struct dd log;
@@ -112,28 +112,28 @@ static double magnitude(double x)
     return from_bits(bits_of(x) & INT64_MAX);
 }
 
-/* a + b exactly, where a is 0 or not the smaller in magnitude. */
+/* Returns a + b exactly. Requires a == 0 or |a| >= |b|. */
 static struct dd sum_ordered(double a, double b)
 {
     double hi = a + b;
     return (struct dd){hi, b - (hi - a)};
 }
 
-/* a + b exactly. */
+/* Returns a + b exactly. */
 static struct dd sum(double a, double b)
 {
     double hi = a + b, b_part = hi - a;
     return (struct dd){hi, (a - (hi - b_part)) + (b - b_part)};
 }
 
-/* The upper 26 bits of a, so that a - upper(a) has 26 bits too; |a| below 2^990. */
+/* Returns the upper 26 bits of a; a - upper(a) then also fits in 26 bits. Requires |a| < 2^990. */
 static double upper(double a)
 {
     double up = a * 0x1.0000002p+27;
     return up - (up - a);
 }
 
-/* a * b exactly, barring underflow. */
+/* Returns a * b exactly, unless the product underflows. */
 static struct dd product(double a, double b)
 {
     double ah = upper(a), al = a - ah, bh = upper(b), bl = b - bh, hi = a * b;
@@ -153,7 +153,7 @@ static struct dd dd_quotient(struct dd a, struct dd b)
     return sum_ordered(q, (((a.hi - back.hi) - back.lo) + (a.lo - q * b.lo)) / b.hi);
 }
 
-/* x * 2^exponent, rounded once; x is near 1 and the exponent within +-1100. */
+/* Returns x * 2^exponent, rounded once. Requires x near 1 and |exponent| <= 1100. */
 static double scale(double x, int exponent)
 {
     int half = exponent / 2;
@@ -162,16 +162,17 @@ static double scale(double x, int exponent)
     return x * by_half * by_rest;
 }
 
-/* e^x = result * 2^(*ret_exponent), for |x| up to 750.
+/* Computes e^x = result * 2^(*ret_exponent) for |x| up to 750.
  *
- * With x = n ln2/16 + r and |r| <= ln2/32: e^x = 2^(n/16) (1 + r + r^2/2! + ...); what is left out is below 2^-68. */
+ * With x = n ln2/16 + r and |r| <= ln2/32: e^x = 2^(n/16) (1 + r + r^2/2! + ...). The omitted terms are below 2^-68.
+ */
 static struct dd exp_kernel(struct dd x, int *ret_exponent)
 {
     double steps = x.hi * STEPS_PER_E;
     int n = (int)(steps < 0 ? steps - 0.5 : steps + 0.5);
     int i = n & (EXP_STEPS - 1);
 
-    /* x.hi - n * LN2_STEP.hi is exact: both are near, and n * LN2_STEP.hi has at most 53 bits. */
+    /* x.hi - n * LN2_STEP.hi is exact: the operands are close together, and n * LN2_STEP.hi has at most 53 bits. */
     struct dd r = sum(x.hi - n * LN2_STEP.hi, x.lo - n * LN2_STEP.lo);
     double h = r.hi;
     double series = 1.0 / 720 + h * (1.0 / 5040 + h * (1.0 / 40320));
@@ -196,10 +197,11 @@ double math_exp(double x)
     return scale(v.hi, exponent);
 }
 
-/* ln x for a positive, finite x.
+/* Computes ln x for a positive, finite x.
  *
- * With x = 2^k m and z = m * inverse - 1: ln x = k ln2 - ln(inverse) + ln(1 + z), and with s = z / (2 + z)
- * ln(1 + z) = 2 (s + s^3/3 + s^5/5 + ...); |z| < 1/59, so the terms left out are below 2^-70 of the sum. */
+ * With x = 2^k m and z = m * inverse - 1: ln x = k ln2 - ln(inverse) + ln(1 + z), and with s = z / (2 + z) ln(1 + z) =
+ * 2 (s + s^3/3 + s^5/5 + ...); |z| < 1/59, so the omitted terms are below 2^-70 of the sum.
+ */
 static struct dd log_kernel(double x)
 {
     int k = -1023;
@@ -212,7 +214,8 @@ static struct dd log_kernel(double x)
     k += (int)(bits >> 52) + (i >= LOG_HALVE_FROM);
     double m = from_bits(fraction | (uint64_t)1023 << 52);
     double m_high =
-        from_bits(bits_of(m) & ~(uint64_t)0xffffff); /* 29 bits: its product is exact, and so is the rest's */
+        /* The upper 29 bits of m: the products of both parts with `inverse` are exact. */
+        from_bits(bits_of(m) & ~(uint64_t)0xffffff);
 
     double inverse = log_table[i].inverse;
     struct dd from = log_table[i].log;
@@ -226,7 +229,7 @@ static struct dd log_kernel(double x)
     return sum_ordered(head.hi, head.lo + ((k * LN2.lo + from.lo) + (2 * s.lo + tail)));
 }
 
-/* Is x outside the positive, finite numbers? Then *ret is its logarithm to any base. */
+/* Returns true if x is not a positive, finite number; *ret is then the logarithm of x to any base. */
 static bool log_special(double x, double *ret)
 {
     if (x > 0 && x < INFINITE)
@@ -272,16 +275,16 @@ double math_pow(double x, double y)
 
     double size = magnitude(x);
     double sign = bits_of(x) >> 63 && is_odd(y) ? -1 : 1;
-    double limit = (size > 1) == (y > 0) ? INFINITE : 0; /* where ever larger |y| leads */
+    double limit = (size > 1) == (y > 0) ? INFINITE : 0; /* the limit for growing |y| */
     if (size == 0 || size == INFINITE)
         return sign * limit;
     if (x < 0 && !is_whole(y))
         return NOT_A_NUMBER;
     if (size == 1)
         return sign;
-    if (magnitude(y) > 0x1p64) /* |ln x| > 2^-54: beyond any exponent */
+    if (magnitude(y) > 0x1p64) /* |ln x| > 2^-54: the result is outside the exponent range */
         return sign * limit;
-    if (magnitude(y) < 0x1p-65) /* |ln x| < 2^10: no bit of 1 changes */
+    if (magnitude(y) < 0x1p-65) /* |ln x| < 2^10: the result rounds to 1 */
         return 1;
 
     struct dd log = log_kernel(size), p = product(log.hi, y);
@@ -293,11 +296,12 @@ double math_pow(double x, double y)
     return sign * scale(v.hi, exponent);
 }
 
-/* The whole part of the root of m * 2^52, for an m of 53 or 54 bits: near enough by Newton's steps, then made exact. */
+/* Returns the whole part of the square root of m * 2^52, for m of 53 or 54 bits. Newton's method gives an
+ * approximation, which is then corrected to the exact value. */
 static uint64_t whole_root(uint64_t m, unsigned __int128 *ret_rest)
 {
     double of = (double)m * 0x1p52, y = from_bits((bits_of(of) >> 1) + ((uint64_t)0x1ff8 << 48));
-    for (int i = 0; i < 4; i++) /* each doubles the bits that are right, from 4 */
+    for (int i = 0; i < 4; i++) /* each step doubles the number of correct bits; the first has 4 */
         y = 0.5 * (y + of / y);
     unsigned __int128 square = (unsigned __int128)m << 52;
     uint64_t root = (uint64_t)y;
@@ -309,7 +313,7 @@ static uint64_t whole_root(uint64_t m, unsigned __int128 *ret_rest)
     return root;
 }
 
-/* With x = m * 4^k: what is left over of the whole root says which way to round, and there are no ties. */
+/* With x = m * 4^k: the remainder of the integer root decides the rounding direction. Ties cannot occur. */
 double math_sqrt(double x)
 {
     if (x != x || x < 0)
@@ -340,7 +344,7 @@ double math_sigmoid(double x)
     if (x > 40)
         return 1; /* e^-40 is below half an ulp of 1 */
     if (x < -40)
-        return math_exp(x); /* and so is the denominator's distance from 1 */
+        return math_exp(x); /* the denominator also differs from 1 by less than half an ulp */
 
     int exponent;
     struct dd v = exp_kernel((struct dd){-magnitude(x), 0}, &exponent);

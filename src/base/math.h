@@ -1,29 +1,30 @@
-/* math.h - exp, log, pow, sqrt and the logistic function, with the same bits on every machine.
+/* math.h - exp, log, pow, sqrt and the logistic function, with bit-identical results on every machine.
  *
- * A libm may differ from the next one in the last bit, and a plan must not: these use only IEEE 754 additions,
- * products and quotients of doubles, in an order that no compiler may change (-ffp-contract=off, no fast-math). Errors
- * stay within 0.58 ulp, 0.8 where the result is subnormal. Not a whole libm: no errno, no exception flags, no
- * rounding mode but to nearest. Every NaN that comes out is the one quiet NaN 0x7ff8000000000000.
+ * Implementations of libm may differ in the last bit, but a plan must not. The functions here use only IEEE 754
+ * additions, products and quotients of doubles, in an order that no compiler may change (-ffp-contract=off, no
+ * fast-math). The error is at most 0.58 ulp, or 0.8 ulp if the result is subnormal. This is not a complete libm: there
+ * is no errno, there are no exception flags, and the only rounding mode is to nearest. Every NaN result is the quiet
+ * NaN 0x7ff8000000000000.
  *
  * To add a function: build it on the double-double kernels of math.c, and give math_test.c a row with its error against
- * libm and rows with fixed bits. Once published, bits do not change: journals depend on them.
+ * libm and rows with fixed bits. Bits never change after a release, because journals depend on them.
  */
 #pragma once
 
-/* e to the x. inf from 709.79 on, 0 below -745.13. */
+/* Returns e^x; inf above 709.79, 0 below -745.13. */
 double math_exp(double x);
 
-/* Logarithms to base e, 2 and 10; exact where the result is a whole number. -inf of 0, NaN of less. */
+/* Logarithms to base e, 2 and 10; exact if the result is a whole number. -inf for 0, NaN for a negative x. */
 double math_log(double x);
 double math_log2(double x);
 double math_log10(double x);
 
-/* x to the y, with the special cases of C's annex F: pow(x, 0) and pow(1, y) are 1 even for NaN, a negative x needs a
+/* Returns x^y, with the special cases of C's annex F: pow(x, 0) and pow(1, y) are 1 even for NaN; a negative x needs a
  * whole y. */
 double math_pow(double x, double y);
 
-/* The square root, correctly rounded: within half an ulp. NaN of less than 0; -0 of -0. */
+/* Returns the square root, correctly rounded: the error is at most half an ulp. NaN for x < 0; -0 for -0. */
 double math_sqrt(double x);
 
-/* 1 / (1 + e to the -x), exact in both tails: small results keep their precision. */
+/* Returns 1 / (1 + e^-x). Both tails are accurate: small results keep their precision. */
 double math_sigmoid(double x);

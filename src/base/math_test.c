@@ -1,4 +1,4 @@
-/* math_test.c - error against libm's long doubles, special values, and bits that must never change. */
+/* math_test.c - tests the error against libm's long doubles, special values, and fixed bits. */
 #include "base/math.h"
 
 #include <float.h>
@@ -54,7 +54,7 @@ static long double sigmoidl(long double x)
     return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x));
 }
 
-/* Distance in units of the last place of a double near `want`. */
+/* Returns the distance in ulps of a double near `want`. */
 static double ulps(double got, long double want)
 {
     if (isnan(want) || isnan(got))
@@ -73,7 +73,7 @@ static const struct unary {
     const char *name;
     double (*own)(double);
     long double (*libm)(long double);
-    double low, high; /* where random arguments are dense; others are random bits */
+    double low, high; /* bounds of most random arguments; the others are random bits */
     double ulps_max, ulps_max_subnormal;
 } unaries[] = {
     {"exp",           math_exp,     expl,     -750, 715,  0.57, 0.80},
@@ -94,7 +94,7 @@ static void unaries_are_near_libm(void **state)
 {
     (void)state;
     if (LDBL_MANT_DIG < 64)
-        skip(); /* no more precise libm to compare with */
+        skip(); /* libm has no higher precision to compare with */
     uint64_t seed = seed_first();
 
     for (const struct unary *u = unaries; u < unaries + sizeof unaries / sizeof *unaries; u++) {
@@ -123,19 +123,19 @@ static void pow_is_near_libm(void **state)
     for (int i = 0; i < 3 * ROUNDS; i++) {
         double x = 0, y = 0;
         switch (i % 4) {
-        case 0: /* anything, mostly special */
+        case 0: /* random bits, mostly special cases */
             x = from_bits(draw(&seed));
             y = from_bits(draw(&seed));
             break;
-        case 1: /* what formulas do */
+        case 1: /* typical values of formulas */
             x = draw_between(&seed, 0, 20);
             y = draw_between(&seed, -20, 20);
             break;
-        case 2: /* any x, and y so that the result fits */
+        case 2: /* any x, with y chosen so that the result is in range */
             x = fabs(from_bits(draw(&seed)));
             y = draw_between(&seed, -750, 750) / (double)logl(x);
             break;
-        case 3: /* near 1, large y; negative, whole y */
+        case 3: /* x near 1 with large y; negative x with whole y */
             x = -1 + draw_between(&seed, -0.01, 0.01);
             y = rint(draw_between(&seed, -80000, 80000));
             break;
@@ -150,7 +150,7 @@ static void pow_is_near_libm(void **state)
     print_message("%-14s worst %.4f ulp, subnormal %.4f\n", "pow", worst[0], worst[1]);
 }
 
-/* Zeros, subnormals, ends of the range, halves, whole numbers, infinities, NaN: every pair as libm has it. */
+/* Compares every pair of zeros, subnormals, range limits, halves, whole numbers, infinities and NaN with libm. */
 static void edges_are_as_in_libm(void **state)
 {
     (void)state;
@@ -225,7 +225,8 @@ static void exp_and_sigmoid_never_fall(void **state)
     }
 }
 
-/* The same on every compiler, level and machine. A failure here is a drift, even if the new bits are better. */
+/* The bits are the same for every compiler, optimisation level and machine. A failure means that they changed, even if
+ * the new bits are more accurate. */
 static const struct {
     double (*own)(double);
     double x;
@@ -301,7 +302,7 @@ static void bits_stay(void **state)
             fail_msg("pow row %zu: bits 0x%016llx", i,
                      (unsigned long long)bits_of(math_pow(pow_bits[i].x, pow_bits[i].y)));
 
-    /* And a fingerprint over many more. */
+    /* A fingerprint over many more arguments. */
     uint64_t seed = 7, print = 0;
     for (int i = 0; i < 20000; i++) {
         double x = draw_between(&seed, -50, 50), y = draw_between(&seed, -50, 50), size = fabs(x);

@@ -39,7 +39,7 @@ void *mem_alloc_aligned(size_t align, size_t size)
 {
     if (size > SIZE_MAX - (align - 1))
         return checked(NULL, size);
-    size = (size + align - 1) & ~(align - 1); /* aligned_alloc wants a multiple */
+    size = (size + align - 1) & ~(align - 1); /* aligned_alloc requires a multiple of the alignment */
     return checked(aligned_alloc(align, size), size);
 }
 
@@ -72,7 +72,7 @@ void mem_free(void *p)
 
 void mem_keep(size_t bytes)
 {
-    enum { LARGEST = 32 << 20 }; /* that malloc takes from its heaps */
+    enum { LARGEST = 32 << 20 }; /* the largest threshold that malloc accepts */
     int keep = bytes > INT_MAX ? INT_MAX : (int)bytes;
     (void)mallopt(M_TRIM_THRESHOLD, keep);
     (void)mallopt(M_MMAP_THRESHOLD, keep < LARGEST ? keep : LARGEST);

@@ -1,7 +1,7 @@
-/* mem.h - heap memory that is there or ends the process.
+/* mem.h - heap allocation that never returns NULL: a failed allocation ends the process.
  *
- * Inputs are bounded at the edge, so running out of memory is an operating failure of the whole machine: one line is
- * written and the process exits (status 71); everything acknowledged is on disk by then. No caller checks for NULL.
+ * Inputs are bounded where they enter, so running out of memory is a failure of the whole machine. The process writes
+ * one line and exits with status 71; everything acknowledged is already on disk. Callers do not check for NULL.
  */
 #pragma once
 
@@ -10,16 +10,17 @@
 
 void *mem_alloc(size_t size);
 void *mem_zalloc(size_t size);
-/* The address is a multiple of `align`, a power of two: for types that are aligned beyond what malloc promises. */
+/* Returns memory whose address is a multiple of `align`, a power of two; for types with a stricter alignment than
+ * malloc guarantees. */
 void *mem_alloc_aligned(size_t align, size_t size);
-/* Array forms; the product is checked. */
+/* Array variants; the multiplication is checked for overflow. */
 void *mem_array(size_t len, size_t size);
 void *mem_zarray(size_t len, size_t size);
 void *mem_resize(void *old, size_t len, size_t size);
 char *mem_strdup(const char *s);
 void mem_free(void *p);
-/* Up to so many bytes that are freed stay with the process: who takes and frees much again and again gets the same pages, not
- * new ones that the system must clear first. To be called once, by a program. */
+/* Keeps up to `bytes` of freed memory in the process. A program that allocates and frees much memory repeatedly then
+ * reuses the same pages, and the kernel does not have to clear new ones. A program calls this once. */
 void mem_keep(size_t bytes);
 
 /* Moves ownership out of an owning local: returns *p and clears it. */

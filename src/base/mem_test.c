@@ -1,4 +1,4 @@
-/* mem_test.c - memory is there, or the process is not. */
+/* mem_test.c - tests that an allocation succeeds or ends the process. */
 #include "base/mem.h"
 
 #include <setjmp.h>
@@ -14,14 +14,14 @@
 
 enum { STATUS_NO_MEMORY = 71 };
 
-/* Under the address sanitizer a refused allocation must come back as NULL, as it does without. */
+/* Makes the address sanitizer return NULL for a failed allocation, as malloc does without the sanitizer. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "allocator_may_return_null=1";
 }
 
-static volatile size_t huge = SIZE_MAX / 2 + 2; /* volatile: no compiler may reason about it */
+static volatile size_t huge = SIZE_MAX / 2 + 2; /* volatile: the compiler cannot evaluate it */
 
 static void ask_alloc(void)
 {
@@ -45,7 +45,7 @@ static void ask_aligned_past_the_end(void)
 
 static void ask_array(void)
 {
-    mem_free(mem_array(huge, 2)); /* wraps around to 2 bytes */
+    mem_free(mem_array(huge, 2)); /* the product wraps around to 2 bytes */
 }
 
 static void ask_zarray(void)
@@ -100,7 +100,7 @@ static void memory_is_as_asked_for(void **state)
             assert_int_equal((uintptr_t)p % align, 0);
             memset(p, 1, size);
         }
-    mem_free(mem_alloc(0)); /* no memory asked for is no failure */
+    mem_free(mem_alloc(0)); /* an allocation of 0 bytes is not a failure */
     mem_free(mem_array(0, 8));
     mem_free(NULL);
 }

@@ -1,8 +1,8 @@
-/* pages.h - a table that can be frozen: copy-on-write pages of equal records.
+/* pages.h - a copy-on-write table: pages of equally sized records, which can be shared and frozen.
  *
- * `pages_share` makes a second table over the same pages in time of the number of pages, not of records; whoever
- * writes first copies the one page it writes. Reference counts are atomic, so that a frozen table may be read and
- * dropped on another thread while the first goes on changing. The last reference to a page frees it.
+ * `pages_share` makes a second table over the same pages; its cost depends on the number of pages, not of records. The
+ * first writer of a shared page copies that page. Reference counts are atomic, so another thread may read and free a
+ * frozen table while the original changes. The last reference to a page frees the page.
  */
 #pragma once
 
@@ -14,19 +14,19 @@ enum { PAGE_SHIFT = 8, PAGE_LEN = 1 << PAGE_SHIFT };
 struct page;
 
 struct pages {
-    size_t record; /* bytes */
-    uint32_t len;  /* records */
+    size_t record; /* size in bytes */
+    uint32_t len;  /* number of records */
     size_t pages_len, pages_cap;
-    unsigned char **at; /* each to the data of a page */
+    unsigned char **at; /* data pointers of the pages */
 };
 
 void pages_init(struct pages *t, size_t record);
 void pages_done(struct pages *t);
-/* Makes *ret a frozen equal of t. */
+/* Makes *ret a frozen copy of t that shares its pages. */
 void pages_share(const struct pages *t, struct pages *ret);
 /* Appends a zeroed record and returns its index. */
 uint32_t pages_push(struct pages *t);
-/* For writing; valid until the next share or write. */
+/* Returns a writable record; valid until the next share or write. */
 void *pages_edit(struct pages *t, uint32_t ix);
 
 static inline const void *pages_at(const struct pages *t, uint32_t ix)

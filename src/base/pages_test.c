@@ -1,4 +1,4 @@
-/* pages_test.c - sharing, copy-on-write, and dropping on another thread. */
+/* pages_test.c - tests sharing, copy-on-write, and freeing on another thread. */
 #include "base/pages.h"
 
 #include <pthread.h>
@@ -55,7 +55,7 @@ static void records_stay(void **state)
         assert_int_equal((uintptr_t)t.at[i] % 64, 0);
     pages_done(&t);
     assert_int_equal(t.len, 0);
-    assert_int_equal(pages_push(&t), 0); /* of use again */
+    assert_int_equal(pages_push(&t), 0); /* the table can be reused */
     pages_done(&t);
 }
 
@@ -76,11 +76,11 @@ static void a_write_copies_one_page(void **state)
     const void *own = pages_at(&t, PAGE_LEN + 3);
     assert_ptr_equal(pages_edit(&t, PAGE_LEN + 3), own); /* vectors: now alone: no second copy */
 
-    set(&frozen, 0, 555); /* and the other way */
+    set(&frozen, 0, 555); /* a write to the frozen table does not change the original */
     assert_int_equal(value_at(&t, 0), 0);
     assert_int_equal(shared_pages(&t, &frozen), t.pages_len - 2);
 
-    /* The last one that holds a page writes in place. */
+    /* The last table that references a page writes in place. */
     const void *last = pages_at(&t, 2 * PAGE_LEN);
     pages_done(&frozen);
     assert_ptr_equal(pages_edit(&t, 2 * PAGE_LEN), last); /* vectors: the page is not copied */
@@ -98,7 +98,7 @@ static void pushes_do_not_show_in_the_other(void **state)
         set(&t, pages_push(&t), 7);
     assert_int_equal(frozen.len, RECORDS);
     assert_int_equal(value_at(&frozen, RECORDS - 1), RECORDS - 1);
-    set(&frozen, pages_push(&frozen), 8); /* the same index, another record */
+    set(&frozen, pages_push(&frozen), 8); /* the same index, but another record */
     assert_int_equal(value_at(&t, RECORDS), 7);
     assert_int_equal(value_at(&frozen, RECORDS), 8);
     pages_done(&t);
@@ -115,7 +115,7 @@ static void pushes_do_not_show_in_the_other(void **state)
     pages_done(&t);
 }
 
-/* Reads a frozen table, shares it once more, drops both. */
+/* Reads a frozen table, shares the table again, and frees both. */
 static void *read_and_drop(void *p)
 {
     struct pages *frozen = p, again;

@@ -1,3 +1,4 @@
+/* plant.c - selects the deliberate bug named in the environment. */
 #include "base/plant.h"
 
 #ifdef BERTH_PLANT
@@ -26,7 +27,7 @@ bool plant_is(enum plant plant)
 
 #else
 
-/* A file with nothing in it is none to a strict compiler. */
+/* ISO C does not allow an empty translation unit. */
 typedef int plant_nothing;
 
 #endif

@@ -1,9 +1,10 @@
-/* plant.h - bugs on purpose, so that a test can see the simulator's judges find each of them (tests/tools/plants_check.sh).
+/* plant.h - deliberate bugs, with which tests/plants_check.sh verifies that the simulator's invariant checks find each
+ * bug.
  *
- * `if (PLANTED(NAME))` stands where a bug could be. It is false, and costs nothing, in every build but one made with
- * -Dplant=true, which is for that test alone: there the environment's BERTH_PLANT chooses one by name.
+ * `if (PLANTED(NAME))` marks a place for a bug. The condition is false and costs nothing, except in builds with
+ * -Dplant=true, which exist only for that test. There the environment variable BERTH_PLANT selects one bug by name.
  *
- * To add one: a row here, and PLANTED(NAME) at one place.
+ * To add a bug: add a row here, and PLANTED(NAME) at one place.
  */
 #pragma once
 

@@ -6,7 +6,8 @@
 
 enum { RUN = 12, FEW = 32, NARROW = 8, WIDE = 11, MANY = 8192 };
 
-/* One pass over a digit of the keys; `start` has room for every value of it, and one more. */
+/* Distributes the records by one digit of their keys. `start` must have room for the number of digit values plus
+ * one. */
 static void sort_digit(const struct keyed *from, struct keyed *to, size_t len, unsigned shift, unsigned bits,
                        size_t *start)
 {
@@ -20,7 +21,7 @@ static void sort_digit(const struct keyed *from, struct keyed *to, size_t len, u
         to[start[from[i].key >> shift & mask]++] = from[i];
 }
 
-/* By insertion, which keeps equals in order: tables would cost more than so few. */
+/* Sorts with insertion sort, which is stable. For few records the tables of a radix sort cost more. */
 static void sort_few(struct keyed *at, size_t len)
 {
     for (size_t i = 1; i < len; i++) {
@@ -35,7 +36,7 @@ static void sort_few(struct keyed *at, size_t len)
 void sort_keyed(struct keyed *at, struct keyed *scratch, size_t len)
 {
     size_t start[(1 << WIDE) + 1];
-    unsigned bits = len < MANY ? NARROW : WIDE; /* fewer passes pay for larger tables */
+    unsigned bits = len < MANY ? NARROW : WIDE; /* for many records, fewer passes outweigh larger tables */
     struct keyed *from = at, *to = scratch;
     uint64_t all_or = 0, all_and = UINT64_MAX, last = 0;
     bool sorted = true;
@@ -51,10 +52,10 @@ void sort_keyed(struct keyed *at, struct keyed *scratch, size_t len)
         last = at[i].key;
     }
     if (sorted)
-        return; /* and equals are in order */
+        return; /* equal keys are already in order */
     for (unsigned shift = 0; shift < 64; shift += bits) {
         if (((all_or ^ all_and) >> shift & (((uint64_t)1 << bits) - 1)) == 0)
-            continue; /* the same digit everywhere */
+            continue; /* all keys have the same digit here */
         sort_digit(from, to, len, shift, bits, start);
         struct keyed *swap = from;
         from = to;

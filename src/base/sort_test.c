@@ -1,4 +1,4 @@
-/* sort_test.c - both sorts against insertion, which is stable by nature. */
+/* sort_test.c - compares both sorts with insertion sort, which is stable. */
 #include "base/sort.h"
 
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 enum { LEN_MAX = 300, ROUNDS = 600 };
 
-/* Which bits of a random key are kept: few make many equal keys, high ones are where a careless radix stops. */
+/* Masks for random keys: few bits make many equal keys; high bits find a radix sort that stops too early. */
 static const uint64_t masks[] = {
     0, 1, 7, 0xff, 0xff00, 0xff000000000000ff, (uint64_t)1 << 63, 0x00f0000000f00000, UINT64_MAX,
 };
@@ -58,7 +58,7 @@ static void sorts_match_a_naive_one_and_are_stable(void **state)
         uint64_t mask = masks[draw(&seed) % (sizeof masks / sizeof *masks)];
 
         for (uint32_t i = 0; i < len; i++) {
-            input[i] = (struct keyed){draw(&seed) & mask, i}; /* the value tells equal keys apart */
+            input[i] = (struct keyed){draw(&seed) & mask, i}; /* the value distinguishes records with equal keys */
             want[i] = got[i] = input[i];
             indices[i] = i;
         }

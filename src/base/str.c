@@ -14,7 +14,7 @@ static void __attribute__((noinline)) grow(struct str *s, size_t len)
 {
     size_t want;
     if (__builtin_add_overflow(s->len + 1, len, &want))
-        want = SIZE_MAX; /* ends the process in mem_resize */
+        want = SIZE_MAX; /* mem_resize then ends the process */
     size_t cap = s->cap > SIZE_MAX / 2 ? SIZE_MAX : s->cap * 2;
     if (cap < CAP_MIN)
         cap = CAP_MIN;
@@ -22,7 +22,7 @@ static void __attribute__((noinline)) grow(struct str *s, size_t len)
     s->at = mem_resize(s->at, s->cap, 1);
 }
 
-/* Room for len more bytes and the NUL after them. */
+/* Reserves room for len more bytes and the NUL. */
 static inline void reserve(struct str *s, size_t len)
 {
     if (s->cap - s->len <= len)
@@ -49,7 +49,8 @@ char *str_take(struct str *s)
     return text;
 }
 
-/* As memcpy; most are a few bytes, for which a call costs more than the copy. Halves overlap where the length is no power of two. */
+/* Works like memcpy. Most copies are a few bytes, for which a function call costs more than the copy. The two halves
+ * overlap if the length is not a power of two. */
 static inline void copy(char *to, const char *from, size_t len)
 {
     if (len > 16) {
@@ -104,7 +105,7 @@ static bool is_continuation(unsigned char c)
     return (c & 0xc0) == 0x80;
 }
 
-/* Bytes in the UTF-8 sequence that p starts with, 0 when it starts with none. len > 0. */
+/* Returns the length of the UTF-8 sequence at p, or 0 if there is no valid sequence. len > 0. */
 static size_t sequence_len(const unsigned char *p, size_t len)
 {
     if (p[0] < 0x80)
@@ -137,7 +138,7 @@ bool str_utf8_valid(const char *text, size_t len)
     return true;
 }
 
-/* The escape of one character (n bytes at p), or NULL where it stands for itself. */
+/* Returns the escape of one character (n bytes at p), or NULL if the character needs none. */
 static const char *json_escape(const unsigned char *p, size_t n, char room[static 8])
 {
     switch (p[0]) {
@@ -150,7 +151,7 @@ static const char *json_escape(const unsigned char *p, size_t n, char room[stati
     case '\t': return "\\t";
     }
     unsigned control = p[0];
-    if (n == 2 && p[0] == 0xc2 && p[1] < 0xa0) /* U+0080 to U+009F: a terminal obeys these too */
+    if (n == 2 && p[0] == 0xc2 && p[1] < 0xa0) /* U+0080 to U+009F are also control characters of terminals */
         control = p[1];
     else if (control >= 0x20 && control != 0x7f)
         return NULL;
@@ -158,18 +159,18 @@ static const char *json_escape(const unsigned char *p, size_t n, char room[stati
     return room;
 }
 
-/* Are these eight bytes printable ASCII that stands for itself in JSON, as most is? */
+/* Returns whether these eight bytes are printable ASCII that JSON does not escape, which is the common case. */
 static inline bool is_plain(const unsigned char *p)
 {
     const uint64_t ones = 0x0101010101010101u;
     uint64_t w;
     memcpy(&w, p, 8);
-    /* The highest bit of the first byte that is not is set; those after it may be wrong. */
+    /* The highest bit is set in the first byte that needs an escape; the bits of later bytes may be wrong. */
     uint64_t odd = w | (w + ones) | (w - ones * 0x20) | ((w ^ ones * '"') - ones) | ((w ^ ones * '\\') - ones);
     return (odd & ones << 7) == 0;
 }
 
-/* How many bytes at the beginning are. */
+/* Returns the length of the prefix that needs no escape. */
 static size_t plain_len(const unsigned char *p, size_t len)
 {
     size_t i = 0;
@@ -185,7 +186,7 @@ static size_t plain_len(const unsigned char *p, size_t len)
 void str_add_json_bytes(struct str *s, const char *text, size_t len)
 {
     const unsigned char *p = (const unsigned char *)text;
-    size_t done = 0; /* written so far: what needs no escape goes in runs */
+    size_t done = 0; /* bytes written so far; bytes without escapes are copied in runs */
 
     reserve(s, len + 2);
     str_add_char(s, '"');
@@ -221,7 +222,7 @@ bool str_parse_i64(const char *s, int64_t *ret)
         if (*s < '0' || *s > '9')
             return false;
         int digit = *s - '0';
-        /* Summed with its sign: INT64_MIN has no positive counterpart. */
+        /* The sum has the sign of the result, because INT64_MIN has no positive counterpart. */
         if (__builtin_mul_overflow(value, 10, &value) ||
             __builtin_add_overflow(value, negative ? -digit : digit, &value))
             return false;

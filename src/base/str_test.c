@@ -1,4 +1,4 @@
-/* str_test.c - building, quoting, UTF-8 and numbers. */
+/* str_test.c - tests building, quoting, UTF-8 and numbers. */
 #include "base/str.h"
 
 #include <setjmp.h>
@@ -50,7 +50,7 @@ static void growth_keeps_every_byte(void **state)
         assert_true(str_parse_i64(four, &value));
         assert_int_equal(value, i);
     }
-    /* One formatted piece larger than the room that is left, and one that just fills it. */
+    /* Appends one formatted piece that exceeds the remaining room, and one that exactly fills it. */
     CLEANUP(str) struct str t = {0};
     str_addf(&t, "%0200d", 1);
     assert_int_equal(strlen(t.at), 200);
@@ -92,7 +92,7 @@ static void json_is_one_clean_line(void **state)
     assert_string_equal(s.at, "\"a\\nb\"");
 }
 
-/* Wherever a byte stands, it is written as it is alone. */
+/* A byte is written the same way at every position in the text. */
 static void json_of_any_byte_anywhere(void **state)
 {
     enum { LEN = 19 };

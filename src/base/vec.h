@@ -1,6 +1,6 @@
 /* vec.h - a growable array of any type: `VEC(struct node) nodes = {0};`.
  *
- * The fields are plain: v.at[i], v.len. Growth doubles; elements move, so keep indices, not pointers.
+ * The fields are public: v.at[i], v.len. The capacity doubles and elements move, so keep indices, not pointers.
  */
 #pragma once
 
@@ -30,7 +30,7 @@
         (v)->at[(v)->len++] = (x);                                                                                     \
     } while (0)
 
-/* Grows or shrinks to n elements; new ones are zeroed. */
+/* Grows or shrinks the vector to n elements; new elements are zeroed. */
 #define vec_resize(v, n)                                                                                               \
     do {                                                                                                               \
         size_t to_ = (n);                                                                                              \
@@ -40,7 +40,7 @@
         (v)->len = to_;                                                                                                \
     } while (0)
 
-/* Makes v an equal of `from`, with memory of its own; what v held before is not freed. */
+/* Makes v an independent copy of `from`. The old contents of v are not freed. */
 #define vec_copy(v, from)                                                                                              \
     do {                                                                                                               \
         (v)->len = (v)->cap = (from)->len;                                                                             \
@@ -49,7 +49,8 @@
             memcpy((v)->at, (from)->at, (from)->len * sizeof *(from)->at);                                             \
     } while (0)
 
-/* The first element not below `value`, of pointers sorted by that member. */
+/* Returns the index of the first element whose member is not below `value`. The elements are pointers, sorted by that
+ * member. */
 #define vec_place(v, member, value)                                                                                    \
     __extension__({                                                                                                    \
         size_t low_ = 0, high_ = (v)->len;                                                                             \

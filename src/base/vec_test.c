@@ -1,4 +1,4 @@
-/* vec_test.c - growth and zeroing. */
+/* vec_test.c - tests growth and zeroing. */
 #include "base/vec.h"
 
 #include <setjmp.h>
@@ -21,7 +21,7 @@ static void pushed_elements_stay(void **state)
     assert_int_equal(v.len, 10000);
     for (uint64_t i = 0; i < 10000; i++)
         assert_int_equal(v.at[i], i * i);
-    vec_push(&v, v.at[100]); /* an element of its own, also where it moves */
+    vec_push(&v, v.at[100]); /* pushes an element of the vector itself, also when the vector moves */
     assert_int_equal(v.at[10000], 10000);
     vec_done(&v);
     assert_true(v.at == NULL && v.len == 0 && v.cap == 0);

@@ -1,3 +1,4 @@
+/* docset.c - applies records to a set of documents. */
 #include "journal/docset.h"
 
 #include <errno.h>
@@ -71,9 +72,10 @@ int docset_record(struct docset *f, const struct store_record *record, struct be
         str_clear(&text);
         if (!scan_next(change, &in, &key) || !scan_text(key, &text))
             return err_set(err, EBADMSG, "record %" PRIu64 ": a change has no key", record->seq);
-        doc = (struct bytes){in, (size_t)((const char *)change.at + change.len - 1 - in)}; /* all but the bracket */
+        /* without the closing bracket */
+        doc = (struct bytes){in, (size_t)((const char *)change.at + change.len - 1 - in)};
         if (doc.len == 0)
-            continue; /* kept out */
+            continue; /* left out */
         if (doc.len == 4 && memcmp(doc.at, "null", 4) == 0)
             drop(f, str_text(&text));
         else

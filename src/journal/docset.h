@@ -1,6 +1,6 @@
-/* docset.h - the documents that a series of records leaves: each key with its last text.
+/* docset.h - the set of documents after a series of records: each key with its latest text.
  *
- * What a checkpoint is made of. Knows of documents only that they stand in `changes` (record.h).
+ * Checkpoints are made from it. The only knowledge about documents is their position in `changes` (record.h).
  */
 #pragma once
 
@@ -9,17 +9,17 @@
 #include "store/store.h"
 
 struct docset_document {
-    char *key; /* NULL: it is gone */
+    char *key; /* NULL: deleted */
     uint64_t revision;
     char *text;
     size_t len;
 };
 
 struct docset {
-    bool (*keeps)(const char *key); /* does this document belong to the state? NULL: all do */
+    bool (*keeps)(const char *key); /* whether a document belongs to the state; NULL: all do */
     VEC(struct docset_document) list;
     struct map map;
-    uint64_t bytes; /* of all texts */
+    uint64_t bytes; /* size of all texts */
 };
 
 void docset_done(struct docset *f);
@@ -28,7 +28,7 @@ static inline void docset_cleanup(struct docset *f)
     docset_done(f);
 }
 void docset_put(struct docset *f, const char *key, uint64_t revision, struct bytes doc);
-/* -EBADMSG: it has no changes to be found. */
+/* Applies the changes of a record. Returns -EBADMSG if the record has no readable changes. */
 int docset_record(struct docset *f, const struct store_record *record, struct berth_err *err);
-/* Sorts by key; then nothing more may be added. The list has documents only. */
+/* Sorts by key and removes deleted entries. Nothing may be added afterwards. */
 void docset_sort(struct docset *f);

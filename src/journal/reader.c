@@ -1,3 +1,4 @@
+/* reader.c - reads segments, the log, and exports. */
 #include "journal/reader.h"
 
 #include <errno.h>
@@ -13,10 +14,10 @@ struct journal {
     struct shelf shelf;
     struct store *store; /* NULL: none */
     bool borrowed;
-    bool beside;            /* another thread's: read by what does not disturb it */
-    uint64_t trimmed, upto; /* of that */
-    char *dir;              /* of the data folder's segments; NULL: none */
-    char *lines;            /* a file of JSON lines; NULL: none */
+    bool beside;            /* the store belongs to another thread: read only with store_log_beside */
+    uint64_t trimmed, upto; /* of that store */
+    char *dir;              /* directory of the segments; NULL: none */
+    char *lines;            /* path of a file of JSON lines; NULL: none */
 };
 
 void journal_close(struct journal *j)
@@ -68,9 +69,10 @@ int64_t journal_record_ns(const struct store_record *record)
     return scan_i64(record->record, "at", 0);
 }
 
-/* ---- sources -------------------------------------------------------------------------------------------------------- */
+/* ---- sources ---------------------------------------------------------------------------------------------------- */
 
-/* The folder that segments leave comes first: one that is moved meanwhile is seen in one of the two, or in both. */
+/* Adds the segments of both directories. The source directory of moves is read first, so that a segment that is moved
+ * meanwhile is found in at least one of them. */
 static int shelf_fill(struct journal *j, struct berth_err *err)
 {
     CLEANUP(str) struct str exported = {0};
@@ -98,10 +100,10 @@ static int open_data(struct journal *j, const char *data, struct berth_err *err)
     CLEANUP(str) struct str dir = {0};
     str_addf(&dir, "%s/" SHELF_FOLDER, data);
     j->dir = str_take(&dir);
-    /* Segments after the log: what leaves the log meanwhile is among them. */
+    /* Segments are read after the log was opened, so they include records that leave the log meanwhile. */
     int rc = store_sqlite_open(data, &(struct store_options){.readonly = true}, &j->store, err);
     if (rc == -ENOENT)
-        j->store = NULL; /* segments alone will do */
+        j->store = NULL; /* segments alone are sufficient */
     int shelved = shelf_fill(j, err);
     if (shelved < 0 || (rc == -ENOENT && j->shelf.items.len))
         rc = shelved;
@@ -149,19 +151,19 @@ int journal_open(const struct journal_sources *sources, struct journal **ret, st
     return rc;
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 struct reading {
     struct journal *j;
     const struct journal_range *range;
     const struct journal_visitor *v;
     struct berth_err *err;
-    uint64_t last, chain; /* record that was read; 0: none yet */
+    uint64_t last, chain; /* the last record read; 0: none */
     uint64_t total, done;
     bool started;
 };
 
-enum { ENOUGH = 1000001 }; /* not a number that a visitor returns */
+enum { ENOUGH = 1000001 }; /* distinct from all results of visitors */
 
 static int start(struct reading *r, enum journal_start how, uint64_t revision, uint64_t first)
 {
@@ -182,7 +184,7 @@ static int visit_record(void *ctx, const struct store_record *record)
     const struct journal_range *range = r->range;
     enum { TELL_EVERY = 256 };
     if (record->seq <= r->last)
-        return 0; /* a segment was made of it meanwhile */
+        return 0; /* the record was sealed in a segment meanwhile */
     if ((range->to_seq && record->seq > range->to_seq) || (range->to_ns && journal_record_ns(record) > range->to_ns))
         return ENOUGH;
     bool early = range->bare &&
@@ -194,7 +196,7 @@ static int visit_record(void *ctx, const struct store_record *record)
     return early || !r->v->record ? 0 : r->v->record(r->v->ctx, record);
 }
 
-/* The log proves itself; that it goes on where the segments end is proved here. */
+/* Visits a log record. The store has verified the log; this verifies that the log continues the segments. */
 static int visit_log_record(void *ctx, const struct store_record *record)
 {
     struct reading *r = ctx;
@@ -206,7 +208,8 @@ static int visit_log_record(void *ctx, const struct store_record *record)
     return visit_record(r, record);
 }
 
-/* The item to begin with: the last from whose beginning everything wanted can be reached, with its state if possible. */
+/* Returns the item to begin with: the last one from which everything in the range can be reached, with its state if
+ * possible. */
 static size_t first_item(const struct reading *r)
 {
     const struct shelf *s = &r->j->shelf;
@@ -271,7 +274,7 @@ static int read_log(struct reading *r)
         rc = log_visit(r->j, from, visit_log_record, r, r->err);
     if (rc != -ESTALE)
         return rc;
-    /* There is more in segments now, or it is gone. */
+    /* Records were moved to segments meanwhile, or are gone. */
     uint64_t before = r->last;
     rc = r->j->dir ? shelf_fill(r->j, r->err) : 0;
     for (size_t i = 0; rc == 0 && i < r->j->shelf.items.len; i++)

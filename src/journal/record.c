@@ -1,3 +1,4 @@
+/* record.c - writes journal records. */
 #include "journal/record.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* record_test.c - tests writing of records. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

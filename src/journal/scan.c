@@ -1,3 +1,4 @@
+/* scan.c - a minimal JSON scanner. */
 #include "journal/scan.h"
 
 #include <stdlib.h>
@@ -29,7 +30,7 @@ const char *scan_value(const char *at, const char *end)
         case '}':
         case ']':
             if (depth == 0)
-                return at; /* of a bare word: the end of what holds it */
+                return at; /* end of a bare word: the end of the enclosing value */
             if (--depth == 0)
                 return at + 1;
             break;
@@ -44,7 +45,7 @@ const char *scan_value(const char *at, const char *end)
     return depth ? NULL : end;
 }
 
-/* Where the value of a member begins; NULL: there is none. */
+/* Returns the start of a member's value; NULL: absent. */
 static const char *member_begin(struct bytes object, const char *key)
 {
     const char *at = object.at, *end = at + object.len;
@@ -102,7 +103,7 @@ bool scan_next(struct bytes array, const char **at, struct bytes *ret)
     return true;
 }
 
-/* A copy of a short value that ends in NUL; "" if it is long. */
+/* Returns a NUL-terminated copy of a short value; "" if the value is long. */
 static const char *short_text(struct bytes object, const char *key, char buf[static 32])
 {
     struct bytes value;

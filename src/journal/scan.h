@@ -1,7 +1,7 @@
-/* scan.h - a look into JSON text without reading it: where a value ends, where a member is, what an array has.
+/* scan.h - a minimal JSON scanner: finds the end of a value, a member of an object, the elements of an array.
  *
- * For text that the daemon wrote itself and a checksum protects: it is taken to be JSON, and what is not only ends the
- * look. Nothing is copied or decoded but keys. Who wants documents reads them properly (wire/).
+ * For text that the daemon has written itself and that a checksum protects: the text is assumed to be valid JSON, and
+ * invalid text only ends the scan. Only keys are copied and decoded. To parse documents, use wire/.
  */
 #pragma once
 
@@ -10,18 +10,20 @@
 #include "base/str.h"
 #include "store/store.h"
 
-/* Just behind the value that begins at `at`; NULL: it has no end. */
+/* Returns the position after the value that begins at `at`; NULL: the value has no end. */
 const char *scan_value(const char *at, const char *end);
-/* The value of a member of an object, not of objects within it. */
+/* Finds the value of a member of an object, not of nested objects. */
 bool scan_member(struct bytes object, const char *key, struct bytes *ret);
-/* The same of an array, whose end is not looked for: up to the end of the object, for scan_next alone. */
+/* Finds a member that is an array, without searching its end: *ret extends to the end of the object. Only for
+ * scan_next. */
 bool scan_array(struct bytes object, const char *key, struct bytes *ret);
-/* The next element of an array; *at is NULL at first and then where it goes on. */
+/* Finds the next element of an array. *at must be NULL at first and stores the position. */
 bool scan_next(struct bytes array, const char **at, struct bytes *ret);
 
-/* A member as a number, a number in sixteen hex digits, a text; the default if it is not there or is none. */
+/* Return a member as a number, or as a number in 16 hexadecimal digits; the default if it is absent or has another
+ * form. */
 uint64_t scan_u64(struct bytes object, const char *key, uint64_t otherwise);
 int64_t scan_i64(struct bytes object, const char *key, int64_t otherwise);
 uint64_t scan_hex(struct bytes object, const char *key, uint64_t otherwise);
-/* Appends the text of a JSON string, without quotes and escapes. False: it is no string. */
+/* Appends the decoded text of a JSON string. Returns false if the value is not a string. */
 bool scan_text(struct bytes value, struct str *to);

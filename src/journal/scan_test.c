@@ -1,3 +1,4 @@
+/* scan_test.c - tests the JSON scanner. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@ static void members_are_found_where_they_stand(void **state)
 {
     (void)state;
     static const struct {
-        const char *object, *key, *want; /* NULL: not there */
+        const char *object, *key, *want; /* NULL: absent */
     } rows[] = {
         {"{\"a\":1}",                             "a",  "1"            },
         {"{\"a\":1,\"b\":[1,{\"c\":2}]}",         "b",  "[1,{\"c\":2}]"},

@@ -1,3 +1,4 @@
+/* seal.c - seals records of the log in segments, and makes checkpoints. */
 #include "journal/seal.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include "store/publish.h"
 
 #define UNDER_WAY "next.partial"
-/* Bytes of records for each of the last checkpoint, after which there is another one. */
+/* A new checkpoint is made when the records since the last one have this many times its bytes. */
 enum { RECORDS_PER_CHECKPOINT = 4 };
 
 struct sealing {
@@ -41,7 +42,7 @@ int seal_look(const char *dir, struct seal_standing *ret, struct berth_err *err)
     return 0;
 }
 
-/* ---- checkpoints ---------------------------------------------------------------------------------------------------- */
+/* ---- checkpoints ------------------------------------------------------------------------------------------------ */
 
 struct gathering {
     struct docset *docs;
@@ -60,7 +61,7 @@ static int gather_record(void *ctx, const struct store_record *record)
     return docset_record(f->docs, record, f->err);
 }
 
-/* The state that the last segment ends with. */
+/* Rebuilds the state at the end of the last segment. */
 static int gather_shelf(const struct shelf *s, struct docset *to, struct berth_err *err)
 {
     struct gathering gathering = {to, err};
@@ -68,7 +69,7 @@ static int gather_shelf(const struct shelf *s, struct docset *to, struct berth_e
     int rc = 0;
     for (size_t i = shelf_base(s); rc == 0 && i < s->items.len; i++) {
         rc = segment_walk(s->items.at[i].path, 0, &visitor, err);
-        visitor.document = NULL; /* those of later checkpoints are there already */
+        visitor.document = NULL; /* documents of later checkpoints are already included */
     }
     docset_sort(to);
     return rc;
@@ -84,9 +85,9 @@ static int write_documents(struct segment_writer *w, const struct docset *f, str
     return rc;
 }
 
-/* ---- a segment ------------------------------------------------------------------------------------------------------ */
+/* ---- a segment -------------------------------------------------------------------------------------------------- */
 
-/* What the next one begins from. */
+/* Returns the head of the next segment. */
 static struct segment head_of(const struct seal_options *o, const struct shelf *s)
 {
     const struct segment *last = s->items.len ? &s->items.at[s->items.len - 1].segment : NULL;

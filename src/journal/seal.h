@@ -1,11 +1,12 @@
-/* seal.h - the beginning of the store's log becomes the next segment.
+/* seal.h - seals the oldest records of the store's log in a new segment.
  *
- * Off the loop: reads the log beside the store, and folders. A segment is written under another name, synced, and then
- * gets its own; only after that may its records be trimmed from the log, which is the caller's to do. So at any moment a
- * crash leaves each record in the log, in a segment, or in both.
+ * Runs outside the event loop: reads the log concurrently with the store, and reads directories. A segment is written
+ * under a temporary name, synced, and renamed. Only then may the caller trim its records from the log. So after a crash
+ * at any time, each record is in the log, in a segment, or in both.
  *
- * Now and then a segment begins with a checkpoint, made from the segments before it alone: when the records since the last
- * one are four times the bytes that one had. So checkpoints cost less than records, and reading begins near to anything.
+ * Some segments begin with a checkpoint, which is made only from earlier segments: whenever the records since the last
+ * checkpoint are four times the bytes of that checkpoint. So checkpoints cost less than records, and reading can begin
+ * close to any record.
  */
 #pragma once
 
@@ -16,19 +17,21 @@ enum seal_step { SEAL_BEGUN, SEAL_WRITTEN, SEAL_NAMED, SEAL_STEPS };
 
 struct seal_options {
     struct store *store;
-    const char *dir;                /* of the segments; made if it is not there */
-    uint64_t trimmed, upto;         /* records of the log: the last that is gone, the last that may be sealed */
-    uint64_t bytes_max;             /* of records in a segment, about */
-    bool (*keeps)(const char *key); /* docset.h */
-    /* All documents as of record `upto`, sorted; NULL: not needed. Used where segments are missing: what was before is
-     * sealed loose, and a segment without records follows that begins with these. Its revision: anchor_revision. */
+    const char *dir;                /* directory of the segments; created if missing */
+    uint64_t trimmed, upto;         /* records of the log: the last trimmed one, the last that may be sealed */
+    uint64_t bytes_max;             /* size of the records in a segment, approximate */
+    bool (*keeps)(const char *key); /* see docset.h */
+    /* All documents as of record `upto`, sorted; NULL: not needed. Used if segments are missing: the records before are
+     * sealed as a loose segment, followed by a segment without records that begins with these documents.
+     * anchor_revision is its revision. */
     const struct docset *anchor;
     uint64_t anchor_revision;
-    void (*step)(void *ctx, enum seal_step step); /* for tests; NULL: nobody */
+    void (*step)(void *ctx, enum seal_step step); /* for tests; NULL: no callback */
     void *ctx;
 };
 
-/* Where sealing stands. `last`: of the last segment; 0: there is none. `rooted`: the state can be made from segments. */
+/* The state of the sealed segments. `last`: last record in a segment; 0: none. `rooted`: the state can be rebuilt from
+ * segments. */
 struct seal_standing {
     uint64_t last, segments, bytes;
     int64_t to_ns;
@@ -36,5 +39,6 @@ struct seal_standing {
 };
 int seal_look(const char *dir, struct seal_standing *ret, struct berth_err *err);
 
-/* 1: a segment was made; 0: there was nothing to seal. -ENOTUNIQ: the segments are of another history than the log. */
+/* Seals the next segment. Returns 1 if a segment was made, 0 if there was nothing to seal, -ENOTUNIQ if the segments
+ * have another history than the log. */
 int seal_next(const struct seal_options *o, struct segment *ret, struct berth_err *err);

@@ -1,4 +1,4 @@
-/* seal_test.c - the log becomes segments and is read again: nothing lost, nothing twice, whatever happens between. */
+/* seal_test.c - tests sealing the log and reading it again: nothing is lost or duplicated, also after crashes. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ static int room_teardown(void **state)
     return 0;
 }
 
-/* Record n: key n % 7 gets n; every fifth removes a key; tokens are kept out. */
+/* Record n: key n % 7 gets n; every fifth record deletes a key; tokens are left out. */
 static void write_record(struct store *s, uint64_t n)
 {
     CLEANUP(str) struct str text = {0};
@@ -69,9 +69,9 @@ static int seal(struct room *r, uint64_t bytes_max, struct segment *ret)
     return rc;
 }
 
-/* What a whole reading gives. */
+/* The result of reading a whole journal. */
 struct got {
-    struct str text; /* starts, documents */
+    struct str text; /* starts and documents */
     uint64_t first, last, n;
     struct docset fold;
 };
@@ -123,7 +123,7 @@ static int read_all(const struct journal_sources *sources, const struct journal_
 #define READ(r, g)                                                                                                     \
     assert_int_equal(read_all(&(struct journal_sources){.data = (r)->data}, &(struct journal_range){0}, (g), NULL), 0)
 
-/* The state as text. */
+/* Returns the state as text. */
 static char *docset_text(struct docset *f)
 {
     struct str text = {0};
@@ -134,7 +134,7 @@ static char *docset_text(struct docset *f)
     return str_take(&text);
 }
 
-/* The state after so many records, without any segment. */
+/* Returns the state after this many records, computed without segments. */
 static char *state_after(uint64_t n)
 {
     struct store *s = store_memory_new();
@@ -152,7 +152,7 @@ static void segments_follow_each_other(void **state)
 {
     struct room *r = *state;
     struct segment s[4];
-    assert_int_equal(seal(r, 1 << 20, &s[0]), 0); /* there is nothing */
+    assert_int_equal(seal(r, 1 << 20, &s[0]), 0); /* nothing to seal */
     write_records(r->store, 100);
     assert_int_equal(seal(r, 3000, &s[0]), 1);
     assert_int_equal(s[0].base, SEGMENT_BEGINNING);
@@ -172,7 +172,7 @@ static void segments_follow_each_other(void **state)
     assert_string_equal(state_now, want);
     got_done(&g);
 
-    /* Trimmed: the same. */
+    /* The result is the same after trimming. */
     assert_int_equal(store_log_trim(r->store, 100, NULL), 0);
     write_records(r->store, 1);
     READ(r, &g);
@@ -180,7 +180,7 @@ static void segments_follow_each_other(void **state)
     got_done(&g);
 }
 
-/* A transaction of many documents has a record of them all. */
+/* The record of a transaction with many documents contains all of them. */
 static void a_large_record_is_sealed_and_read(void **state)
 {
     enum { PIECE = 1 << 20, PIECES = 20 };
@@ -232,7 +232,7 @@ static void reading_begins_at_a_checkpoint(void **state)
     assert_true(g.first == 150 && g.n == 2);
     got_done(&g);
 
-    /* One segment alone. */
+    /* A single segment. */
     CLEANUP(mem) char *path = shelf_path(r->dir, 3);
     const char *files[] = {path};
     assert_int_equal(
@@ -249,7 +249,7 @@ static void die(void *ctx, enum seal_step step)
         _exit(7);
 }
 
-/* A process ends between any two steps; the next one goes on. */
+/* The process ends between any two steps; the next process continues. */
 static void a_crash_loses_and_doubles_nothing(void **state)
 {
     struct room *r = *state;
@@ -273,7 +273,7 @@ static void a_crash_loses_and_doubles_nothing(void **state)
                 struct store_txn txn = {OPS(PUT("k", "v"))};
                 (void)store_submit(s, &txn, NULL, NULL, NULL);
             }
-            (void)kill(getpid(), SIGKILL); /* the log is trimmed as far as it came */
+            (void)kill(getpid(), SIGKILL); /* the log is trimmed as far as the segments go */
         }
         int status = 0;
         assert_int_equal(waitpid(child, &status, 0), child);
@@ -318,11 +318,11 @@ static void what_is_old_is_exported_and_still_read(void **state)
     READ(r, &g);
     assert_true(g.n == 300);
     got_done(&g);
-    write_records(r->store, 10); /* the base of the next checkpoint has stayed */
+    write_records(r->store, 10); /* the base of the next checkpoint was kept */
     assert_int_equal(seal(r, 2000, &s), 1);
     assert_int_not_equal(s.base, SEGMENT_LOOSE);
 
-    /* Where it cannot be moved to, it stays. */
+    /* Segments that cannot be moved stay. */
     write_records(r->store, 100);
     while (seal(r, 2000, &s) == 1)
         continue;
@@ -335,7 +335,8 @@ static void what_is_old_is_exported_and_still_read(void **state)
     got_done(&g);
 }
 
-/* A name without a file is that of a segment which was moved since, and of two copies the exported one stays. */
+/* A directory entry without a file belongs to a segment that was moved meanwhile; of two copies the exported one is
+ * used. */
 static void what_moves_meanwhile_is_read(void **state)
 {
     struct room *r = *state;
@@ -393,7 +394,7 @@ static void a_journal_begins_anew_without_its_segments(void **state)
     assert_string_equal(str_text(&g.text), "[2 0..41][1 61..62]");
     assert_true(g.n == 30 && g.last == 70);
     got_done(&g);
-    o.upto = 50; /* a log that is older than the segments */
+    o.upto = 50; /* the log is older than the segments */
     assert_code(seal_next(&o, &s, NULL), ENOTUNIQ);
 }
 
@@ -433,7 +434,7 @@ static void damage_is_found(void **state)
     got_done(&g);
 }
 
-/* A segment in the middle is gone: the rest is read from its next state on. */
+/* A segment in the middle is missing: reading continues at the next known state. */
 static void a_gap_is_told(void **state)
 {
     struct room *r = *state;

@@ -1,3 +1,4 @@
+/* segment_read.c - reads and verifies segment files. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@ struct opened {
     int fd;
     struct segment said;
     VEC(struct frame) frames;
-    uint64_t frames_end; /* where the foot begins */
+    uint64_t frames_end; /* offset of the foot */
 };
 
 static void opened_cleanup(struct opened *o)
@@ -51,7 +52,7 @@ static uint32_t word_at(const unsigned char *at)
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* The text of a frame that is skipped, to be freed. */
+/* Returns the contents of a skippable frame; the caller frees it. */
 static int skipped_read(const struct opened *o, uint64_t offset, char **ret, size_t *ret_len, struct berth_err *err)
 {
     unsigned char head[SKIPPED_HEAD];
@@ -101,7 +102,7 @@ static int head_read(struct opened *o, struct berth_err *err)
     s->hash = hash_bytes(text, len, 0);
     if (s->base == SEGMENT_BASES || s->number == 0 || s->first == 0)
         return damaged(o, err, "its head cannot be read");
-    o->frames_end = SKIPPED_HEAD + len; /* as far as is known yet */
+    o->frames_end = SKIPPED_HEAD + len; /* preliminary value */
     return 0;
 }
 
@@ -198,9 +199,10 @@ int segment_look(const char *path, struct segment *ret, struct berth_err *err)
     return rc;
 }
 
-/* ---- lines ---------------------------------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------------------------------ */
 
-/* As it is written: what stands before the record is short, and the record goes up to the last brace. */
+/* Parses the exact output of segment_line_write: the part before the record is short, and the record extends to the
+ * last brace. */
 static bool record_line_read(struct bytes line, struct segment_line *ret)
 {
     enum { BEFORE_MAX = 128 };
@@ -233,7 +235,7 @@ bool segment_line_read(struct bytes line, struct str *key, struct segment_line *
 
 struct walk {
     struct opened *o;
-    uint64_t from_seq, next, revision, chain; /* the next record; of the one before it */
+    uint64_t from_seq, next, revision, chain; /* the next record; revision and chain of the record before it */
     bool chain_known;
     uint64_t documents;
     const struct segment_visitor *visitor;
@@ -276,7 +278,7 @@ static int lines_visit(struct walk *w, const char *at, size_t len)
     return rc;
 }
 
-/* Reads frame i; unpacks and visits it unless all of it is before what is wanted. */
+/* Reads frame i. Decompresses and visits the frame unless all of its records are before from_seq. */
 static int frame_visit(struct walk *w, size_t i)
 {
     const struct opened *o = w->o;
@@ -292,7 +294,7 @@ static int frame_visit(struct walk *w, size_t i)
             w->next = end;
             w->chain_known = false;
         } else {
-            w->documents = o->said.documents; /* taken on trust of the checksum */
+            w->documents = o->said.documents; /* verified only by the checksum */
         }
     } else if (rc == 0) {
         text = mem_alloc(f->unpacked + 1);

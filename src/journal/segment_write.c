@@ -1,3 +1,4 @@
+/* segment_write.c - writes segment files. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 #include "journal/scan.h"
 #include "journal/segment_parts.h"
 
-/* Level 1 packs a journal to a tenth at some hundred MB a second; higher ones gain little. */
+/* Level 1 compresses a journal to a tenth, at some hundred MB/s; higher levels gain little. */
 enum { LEVEL = 1 };
 
 const char *const segment_bases[SEGMENT_BASES] = {"goes-on", "checkpoint", "beginning", "loose"};
@@ -18,9 +19,9 @@ const char *const segment_bases[SEGMENT_BASES] = {"goes-on", "checkpoint", "begi
 struct segment_writer {
     char *path;
     int fd;
-    struct segment seen; /* so far */
+    struct segment seen; /* contents so far */
     uint64_t offset;
-    struct str lines; /* of the next frame */
+    struct str lines; /* lines of the next frame */
     uint64_t lines_first;
     ZSTD_CCtx *zstd;
     void *packed;
@@ -167,7 +168,7 @@ int segment_add_document(struct segment_writer *w, const char *key, uint64_t rev
 int segment_add_record(struct segment_writer *w, const struct store_record *record, struct berth_err *err)
 {
     struct segment *s = &w->seen;
-    /* The log has proved its own chain: what is left is where it goes on. */
+    /* The log has verified its own chain; only the continuation of the previous segment is verified here. */
     bool proved = record->seq != s->first || s->base == SEGMENT_LOOSE;
     if (record->seq != s->last + 1 ||
         (!proved && record->chain != store_chain(s->chain, record->seq, record->revision, record->record)))
@@ -175,7 +176,7 @@ int segment_add_record(struct segment_writer *w, const struct store_record *reco
                        s->last, w->path);
     if (memchr(record->record.at, '\n', record->record.len))
         return err_set(err, EBADMSG, "record %" PRIu64 " has a line break, which no record has", record->seq);
-    int rc = s->last < s->first ? frame_end(w, err) : 0; /* documents have frames of their own */
+    int rc = s->last < s->first ? frame_end(w, err) : 0; /* documents have their own frames */
     if (rc < 0)
         return rc;
     if (w->lines.len == 0)

@@ -1,3 +1,4 @@
+/* shelf.c - segment files in directories: listing and retention. */
 #include "journal/shelf.h"
 
 #include <dirent.h>
@@ -42,7 +43,7 @@ int shelf_add_file(struct shelf *s, const char *path, struct berth_err *err)
         at--;
     if (at > 0 && s->items.at[at - 1].segment.number == item.segment.number) {
         struct shelf_item *other = &s->items.at[at - 1];
-        if (other->segment.hash == item.segment.hash) { /* a copy: the other may be on its way out */
+        if (other->segment.hash == item.segment.hash) { /* a copy: the other file may be about to be removed */
             mem_free(other->path);
             other->path = mem_strdup(path);
             return 0;
@@ -69,7 +70,7 @@ int shelf_add_folder(struct shelf *s, const char *dir, struct berth_err *err)
             continue;
         str_addf(&path, "%s/%s", dir, entry->d_name);
         rc = shelf_add_file(s, path.at, err);
-        if (rc == -ENOENT) /* it was moved since its name was read */
+        if (rc == -ENOENT) /* moved after the directory was read */
             rc = 0;
     }
     (void)closedir(folder);
@@ -101,7 +102,7 @@ bool shelf_follows(const struct segment *before, const struct segment *after)
            after->chain_before == before->chain;
 }
 
-/* ---- old ones ------------------------------------------------------------------------------------------------------- */
+/* ---- retention -------------------------------------------------------------------------------------------------- */
 
 static int copy_bytes(const char *from, const char *to, struct berth_err *err)
 {
@@ -119,7 +120,8 @@ static int copy_bytes(const char *from, const char *to, struct berth_err *err)
     return rc < 0 ? err_set(err, -rc, "cannot copy %s to %s: %s", from, to, strerror(-rc)) : 0;
 }
 
-/* Under another name first: on another file system it is copied. Only then is the old one removed. */
+/* Moves a segment. It may be copied to another file system, so it is written under a temporary name; the old file is
+ * removed last. */
 static int move_one(const char *from, const char *exported, uint64_t number, struct berth_err *err)
 {
     CLEANUP(mem) char *to = shelf_path(exported, number);

@@ -1,7 +1,7 @@
-/* shelf.h - the segments that lie in folders, and what becomes of old ones.
+/* shelf.h - the segment files in directories, and the retention of old segments.
  *
- * DIR/journal/000001.seg, ... Past the retention a segment is moved to the folder of exports, and what cannot be moved
- * stays where it is; only who names no such folder has it removed. Not for reading records (reader.h) nor for making segments (seal.h).
+ * DIR/journal/000001.seg, ... A segment past its retention is moved to the export directory; a segment that cannot be
+ * moved stays. Without an export directory it is removed. To read records, see reader.h; to make segments, seal.h.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ struct shelf_item {
 };
 
 struct shelf {
-    VEC(struct shelf_item) items; /* by number */
+    VEC(struct shelf_item) items; /* ordered by number */
 };
 
 void shelf_done(struct shelf *s);
@@ -26,25 +26,25 @@ static inline void shelf_cleanup(struct shelf *s)
 {
     shelf_done(s);
 }
-/* Adds every segment of a folder; one that is not there has none. A segment that is there twice is taken once,
- * from where it was added last. */
+/* Adds every segment of a directory; a missing directory has none. A segment that is found twice is added once, with
+ * the path found last. */
 int shelf_add_folder(struct shelf *s, const char *dir, struct berth_err *err);
 int shelf_add_file(struct shelf *s, const char *path, struct berth_err *err);
-/* "DIR/000017.seg", to be freed. */
+/* Returns "DIR/000017.seg"; the caller frees it. */
 char *shelf_path(const char *dir, uint64_t number);
-/* Where the state begins that the last segment ends with: the last one with documents of its own, or with record 1; the
- * number of items: nowhere. */
+/* Returns the item from which the state at the end of the last segment can be rebuilt: the last item with its own
+ * documents or with record 1. Returns the number of items if there is none. */
 size_t shelf_base(const struct shelf *s);
-/* The same of an item other than the last. */
+/* Like shelf_base, for the state at the end of another item. */
 size_t shelf_base_of(const struct shelf *s, size_t item);
-/* Is nothing missing between the two? */
+/* Returns whether no segment is missing between the two. */
 bool shelf_follows(const struct segment *before, const struct segment *after);
 
 struct shelf_retention {
-    const char *dir, *exported; /* from, to; exported NULL: what would be moved is removed */
-    int64_t before_ns;          /* segments that end before are moved */
-    uint64_t bytes_max;         /* and the oldest of those that make more than this in all */
+    const char *dir, *exported; /* source and target directory; exported NULL: segments are removed instead of moved */
+    int64_t before_ns;          /* segments that end before this time are moved */
+    uint64_t bytes_max;         /* the oldest segments above this total size are moved, too */
 };
-/* Moves what is past it, the oldest first, but never what the next checkpoint is made from. *ret: how many. On failure
- * everything is where it was, or where it shall be. */
+/* Moves the segments past the retention, oldest first, but never segments that the next checkpoint needs. *ret: number
+ * of moved segments. On failure each segment is either at its old or at its new place. */
 int shelf_retain(const struct shelf_retention *r, size_t *ret, struct berth_err *err);

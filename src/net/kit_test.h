@@ -1,7 +1,7 @@
 /* kit_test.h - a server and raw clients on one thread, for the tests of the HTTP server.
  *
- * Include <cmocka.h> and what it needs before this. Nothing here waits by the clock: the loop runs until what is
- * awaited has come. What goes wrong here fails the test.
+ * Include <cmocka.h> and its prerequisites before this file. Nothing here waits for a fixed time: the loop runs until
+ * the awaited event has happened. A failure here fails the test.
  */
 #pragma once
 
@@ -28,12 +28,12 @@ enum { KIT_MS = 1000000 };
 struct kit {
     struct loop *loop;
     struct http_server *server;
-    struct http_exchange *kept; /* by a handler of the test, to answer later */
+    struct http_exchange *kept; /* stored by a handler of the test, to answer later */
     int64_t body_max;
     unsigned admitted, handled, dropped, closed, drained;
 };
 
-/* ---- the server --------------------------------------------------------------------------------------------------- */
+/* ---- server ----------------------------------------------------------------------------------------------------- */
 
 static inline void kit_drop(void *data)
 {
@@ -49,7 +49,7 @@ static inline int64_t kit_admit(void *ctx, struct http_exchange *x)
     return k->body_max;
 }
 
-/* Says what was asked: "GET /path BODY". */
+/* Answers with the request: "GET /path BODY". */
 static inline void kit_echo(void *ctx, struct http_exchange *x)
 {
     CLEANUP(str) struct str said = {0};
@@ -94,12 +94,12 @@ static inline void kit_round(struct kit *k)
     assert_int_equal(loop_once(k->loop, 2 * KIT_MS, NULL), 0);
 }
 
-/* Runs the loop until the condition holds; the test's own time limit ends it otherwise. */
+/* Runs the loop until the condition holds, or until the test's own time limit. */
 #define KIT_UNTIL(k, condition)                                                                                        \
     while (!(condition))                                                                                               \
     kit_round(k)
 
-/* ---- the server on a thread of its own, for clients that block ---------------------------------------------------- */
+/* ---- server on its own thread, for clients that block ----------------------------------------------------------- */
 
 struct host {
     struct kit kit;
@@ -124,7 +124,7 @@ static inline void host_start(struct host *h, struct http_config config)
     h->runs = true;
 }
 
-/* What the server has counted may be read from here on. */
+/* Stops the server. Its counters may be read afterwards. */
 static inline void host_stop(struct host *h)
 {
     if (!h->runs)
@@ -140,7 +140,7 @@ static inline void host_cleanup(struct host *h)
     kit_cleanup(&h->kit);
 }
 
-/* ---- a client ----------------------------------------------------------------------------------------------------- */
+/* ---- client ----------------------------------------------------------------------------------------------------- */
 
 struct talk {
     int fd;
@@ -176,7 +176,7 @@ static inline struct talk talk_new(const struct kit *k)
     return (struct talk){.fd = kit_dial(http_server_port(k->server))};
 }
 
-/* What the peer will not take any more is left unsaid. */
+/* Sends bytes. Stops without an error if the peer accepts no more. */
 static inline void talk_say_bytes(struct kit *k, struct talk *t, const void *at, size_t len)
 {
     const char *p = at;
@@ -205,7 +205,7 @@ static inline void talk_listen(struct talk *t)
     t->ended = t->ended || n == 0 || errno != EAGAIN;
 }
 
-/* Until this was heard. */
+/* Runs until the client has received this text. */
 static inline void talk_hear(struct kit *k, struct talk *t, const char *want)
 {
     for (talk_listen(t); !strstr(str_text(&t->heard), want); talk_listen(t)) {
@@ -229,7 +229,8 @@ static inline void talk_forget(struct talk *t, size_t len)
     memmove(t->heard.at, t->heard.at + len, t->heard.len + 1);
 }
 
-/* Until a whole answer with a Content-Length was heard; its status, and its body in *body (NULL: not wanted). */
+/* Runs until a whole answer with a Content-Length was received. Returns its status, and its body in *body (NULL:
+ * ignored). */
 static inline int talk_answer(struct kit *k, struct talk *t, struct str *body)
 {
     talk_hear(k, t, "\r\n\r\n");

@@ -1,3 +1,4 @@
+/* listen.c - parsing of listen addresses. */
 #include "net/listen.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* listen_test.c - addresses that a program listens at. */
+/* listen_test.c - tests parsing of listen addresses. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@ static void addresses(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *host; /* NULL: refused */
+        const char *text, *host; /* NULL: rejected */
         uint16_t port;
     } rows[] = {
         {"127.0.0.1:80",                                     "127.0.0.1", 80   },

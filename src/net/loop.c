@@ -1,7 +1,7 @@
-/* loop.c - epoll, a heap of timers, a signalfd, and an eventfd for other threads.
+/* loop.c - an event loop on epoll, with a heap of timers, a signalfd, and an eventfd for other threads.
  *
- * A source that is freed inside a round may still be named by an event of that round: it is marked and kept until the
- * round is over.
+ * Pending events of a round may refer to a source that was freed in that round. A freed source is therefore marked dead
+ * and its memory is kept until the end of the round.
  */
 #include "net/loop.h"
 
@@ -27,18 +27,19 @@ enum source_kind { SOURCE_FD, SOURCE_TIMER, SOURCE_SIGNAL };
 
 struct loop_source {
     struct loop *loop;
-    struct loop_source *prev, *next; /* among all; after its end, `next` among the dead */
+    /* in the list of all sources; a dead source uses `next` for the list of dead sources */
+    struct loop_source *prev, *next;
     void *ctx;
     union {
-        loop_ready *ready; /* of a descriptor */
+        loop_ready *ready; /* SOURCE_FD only */
         loop_call *call;
     };
     enum source_kind kind;
     bool dead;
-    int number;    /* the descriptor, or the signal */
-    size_t place;  /* of a timer in the heap; SIZE_MAX: not set */
-    int64_t at_ns; /* of a timer */
-    uint64_t turn; /* of a timer: those set first go first */
+    int number;    /* file descriptor or signal number */
+    size_t place;  /* index of a timer in the heap; SIZE_MAX: not set */
+    int64_t at_ns; /* expiry of a timer */
+    uint64_t turn; /* order of timers: timers with equal expiry run in the order in which they were set */
 };
 
 struct posted {
@@ -57,9 +58,9 @@ struct loop {
     bool in_round;
     struct loop_source *first, *dead;
     VEC(struct loop_source *) heap;
-    uint64_t turn; /* grows with each setting of a timer */
+    uint64_t turn; /* incremented each time a timer is set */
     sigset_t signals;
-    pthread_mutex_t lock; /* of `posts` */
+    pthread_mutex_t lock; /* protects `posts` */
     struct posts posts;
 };
 
@@ -126,14 +127,15 @@ void loop_timer_set(struct loop_source *s, int64_t at_ns)
     heap_drop(l, s);
     if (at_ns == INT64_MAX)
         return;
-    /* What is overdue counts as due now: a timer that sets itself into the past must not hold up the others. */
+    /* A time in the past counts as now, so that a timer that sets itself into the past cannot delay the other
+     * timers. */
     s->at_ns = at_ns < l->now_ns ? l->now_ns : at_ns;
     s->turn = l->turn++;
     vec_push(&l->heap, s);
     heap_up(l, s, l->heap.len - 1);
 }
 
-/* Those that are set while others are called wait for the next round. */
+/* Calls the expired timers. Timers that are set during these calls wait for the next round. */
 static void timers_call(struct loop *l)
 {
     uint64_t turn = l->turn;
@@ -281,7 +283,7 @@ static void loop_wake(struct loop *l)
 {
     const uint64_t one = 1;
     ssize_t written = write(l->wake_fd, &one, sizeof one);
-    assert(written == sizeof one || errno == EAGAIN); /* full: it is awake */
+    assert(written == sizeof one || errno == EAGAIN); /* EAGAIN: the counter is full, so the loop is already awake */
 }
 
 void loop_post(struct loop *l, loop_call *call, void *ctx)
@@ -314,7 +316,7 @@ static void signals_call(struct loop *l)
             if (s->kind != SOURCE_SIGNAL || s->number != (int)info.ssi_signo)
                 continue;
             s->call(s->ctx);
-            /* The call may have freed any source, `next` too. */
+            /* The call may have freed any source, including `next`. */
             if (next && next->dead)
                 break;
         }
@@ -381,7 +383,8 @@ int64_t loop_now_ns(const struct loop *l)
     return l->now_ns;
 }
 
-/* Adds one of the loop's own descriptors; NULL and the loop itself stand for them among the sources. */
+/* Adds one of the loop's own descriptors to epoll. `name` identifies the descriptor in events: NULL for wake_fd, the
+ * loop for signal_fd. */
 static bool own_fd(struct loop *l, int fd, void *name)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = name};

@@ -1,4 +1,4 @@
-/* loop_test.c - descriptors, timers, signals and other threads, and what is freed while it is called. */
+/* loop_test.c - tests descriptors, timers, signals, other threads, and sources that are freed inside callbacks. */
 #include "net/loop.h"
 
 #include <setjmp.h>
@@ -50,7 +50,7 @@ static void once(struct loop *l)
     assert_int_equal(loop_once(l, 0, NULL), 0);
 }
 
-/* ---- descriptors ------------------------------------------------------------------------------------------------- */
+/* ---- file descriptors ------------------------------------------------------------------------------------------- */
 
 struct seen {
     struct loop_source *source, *other;
@@ -108,7 +108,7 @@ static void free_both(void *ctx, uint32_t events)
     loop_source_free(seen->other);
 }
 
-/* Both are ready in the same round; the first to be called frees both. */
+/* Two descriptors are ready in the same round; the first callback frees both. */
 static void what_is_freed_in_a_round_is_not_called_in_it(void **state)
 {
     struct loop *l = must_loop();
@@ -155,7 +155,7 @@ static void no_descriptors_no_loop(void **state)
 
     (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    /* Room for one or two of its three descriptors too. */
+    /* Allows fewer descriptors than the three that a loop needs. */
     for (rlim_t room = 0; room < 3; room++) {
         int probe = dup(0);
         (void)close(probe);
@@ -212,7 +212,7 @@ static void timers_ring_in_order_and_once(void **state)
         a->at_ns = now + 1 + (int64_t)(hash_u64(seed++) % (20 * MS));
         loop_timer_set(a->timer, a->at_ns);
     }
-    for (size_t i = 0; i < TIMERS; i++) { /* some are moved, some taken back, some freed */
+    for (size_t i = 0; i < TIMERS; i++) { /* some are moved, some disabled, some freed */
         struct alarm *a = &all.at[i];
         if (i % 5 == 0)
             loop_timer_set(a->timer, a->at_ns = now + 1 + (int64_t)(hash_u64(seed++) % (20 * MS)));
@@ -243,7 +243,7 @@ static void count_alarm(void *ctx)
     ((struct alarm *)ctx)->calls++;
 }
 
-/* A timer that is always overdue is called once a round and lets others through. */
+/* A timer that is always overdue is called once per round and does not block other timers. */
 static void an_overdue_timer_does_not_starve_others(void **state)
 {
     struct loop *l = must_loop();
@@ -315,7 +315,7 @@ static void signals_are_calls(void **state)
     once(l);
     assert_int_equal(user.calls, 2);
     assert_int_equal(hangup.calls, 1);
-    assert_false(is_blocked(SIGHUP)); /* freed by its own call */
+    assert_false(is_blocked(SIGHUP)); /* freed by its own callback */
     loop_source_free(second);
     assert_true(is_blocked(SIGUSR1));
     (void)raise(SIGUSR1);
@@ -377,10 +377,10 @@ static void posts_arrive_in_order(void **state)
         assert_int_equal(pthread_join(posters[i].thread, NULL), 0);
         assert_int_equal(posters[i].next, POSTS);
     }
-    loop_stop(l); /* before it runs: it does not even begin */
+    loop_stop(l); /* before the run, which then does not start */
     loop_post(l, count_alarm, NULL);
     assert_int_equal(loop_run(l, NULL), 0);
-    loop_free(l); /* the post is forgotten */
+    loop_free(l); /* the posted call is dropped */
 }
 
 struct task {
@@ -388,7 +388,7 @@ struct task {
     struct worker *worker;
     pthread_t home;
     struct task *before;
-    int gate; /* read from before the work is done; -1: none */
+    int gate; /* the task reads from it before it finishes; -1: none */
     bool worked, after;
 };
 

@@ -1,3 +1,4 @@
+/* notify.c - messages to systemd over a datagram socket. */
 #include "net/notify.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ int notify_send(const char *state)
         return -EINVAL;
     memcpy(to.sun_path, path, len);
     if (*path == '@')
-        to.sun_path[0] = '\0'; /* an abstract name: its length counts, no NUL ends it */
+        to.sun_path[0] = '\0'; /* an abstract socket name: the length counts, and there is no NUL at the end */
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
@@ -42,6 +43,6 @@ int64_t notify_watchdog_ns(void)
         return 0;
     int64_t whose;
     if (pid && (!str_parse_i64(pid, &whose) || whose != getpid()))
-        return 0; /* meant for another process of the service */
+        return 0; /* the watchdog applies to another process of the service */
     return n * 1000;
 }

@@ -1,12 +1,13 @@
-/* notify.h - tells systemd how the service is doing (sd_notify(3)), by one datagram a message.
+/* notify.h - reports service status to systemd (sd_notify(3)); each message is one datagram.
  *
- * Does nothing where $NOTIFY_SOCKET is not set. No libsystemd: the protocol is a line of text.
+ * Does nothing if $NOTIFY_SOCKET is not set. Does not need libsystemd, because the protocol is a line of text.
  */
 #pragma once
 
 #include <stdint.h>
 
-/* Sends a state such as "READY=1". 0; 1: nobody listens for it; -errno: it could not be sent, which changes nothing. */
+/* Sends a state such as "READY=1". Returns 0 on success, 1 if $NOTIFY_SOCKET is not set, -errno if sending failed;
+ * callers may ignore a failure. */
 int notify_send(const char *state);
-/* How often systemd wants to hear "WATCHDOG=1" at least; 0: never. */
+/* Returns the watchdog interval: systemd expects "WATCHDOG=1" at least this often. 0: no watchdog. */
 int64_t notify_watchdog_ns(void);

@@ -1,3 +1,4 @@
+/* notify_test.c - tests messages to systemd, and the watchdog interval. */
 #include "net/notify.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* A socket of this name that hears what is sent. */
+/* Creates a socket with this name that receives messages. */
 static int listener(const char *name)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -96,7 +97,7 @@ static void the_watchdog_is_asked_for(void **state)
     (void)snprintf(own, sizeof own, "%d", (int)getpid());
     static const struct {
         const char *usec;
-        int pid; /* 0: not given, 1: ours, 2: another's */
+        int pid; /* 0: not set, 1: this process, 2: another process */
         int64_t want_ns;
     } rows[] = {
         {NULL,                  0, 0         },

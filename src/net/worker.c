@@ -1,7 +1,7 @@
-/* worker.c - the thread beside the loop.
+/* worker.c - a worker thread for an event loop.
  *
- * What is finished waits in a list of its own with an eventfd in the loop, not in loop_post: once the worker is freed,
- * nothing is left that could still be called.
+ * Finished tasks wait in the worker's own list with an eventfd in the loop, not in loop_post, so that no callback
+ * remains after the worker is freed.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,14 +23,14 @@ struct job {
     void *ctx;
 };
 struct jobs {
-    struct job *first, **end; /* end: where the next one goes */
+    struct job *first, **end; /* end: where the next job is linked */
 };
 
 struct worker {
     struct loop_source *source;
     int done_fd;
     pthread_t thread;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* protects all fields below */
     pthread_cond_t more;
     struct jobs todo, done;
     bool stop;
@@ -63,7 +63,7 @@ static void jobs_done(struct jobs *list)
         mem_free(job);
 }
 
-/* The next job, as soon as there is one; NULL: the worker ends. */
+/* Waits for the next job. Returns NULL when the worker must stop. */
 static struct job *job_take(struct worker *w)
 {
     (void)pthread_mutex_lock(&w->lock);
@@ -89,7 +89,7 @@ static void *thread_main(void *ctx)
     return NULL;
 }
 
-/* One call at a time: it may free the worker. */
+/* Handles one finished job per call, because the `after` callback may free the worker. */
 static void done_ready(void *ctx, uint32_t events)
 {
     struct worker *w = ctx;
@@ -105,7 +105,8 @@ static void done_ready(void *ctx, uint32_t events)
         job->after(job->ctx);
 }
 
-/* Without a descriptor and a thread the process cannot do its work; as with memory, nobody could go on from here. */
+/* Ends the process: without a descriptor or a thread the process cannot work, and callers cannot recover, as with
+ * memory. */
 static _Noreturn void worker_impossible(int code)
 {
     (void)fprintf(stderr, "berth: cannot start a worker thread: %s\n", strerror(code));
@@ -127,7 +128,7 @@ struct worker *worker_new(struct loop *l)
         worker_impossible(errno);
     if (loop_watch_fd(l, w->done_fd, EPOLLIN, done_ready, w, &w->source, &err) < 0)
         worker_impossible(err.code);
-    /* Signals are the loop's. */
+    /* The loop's thread handles all signals. */
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
     int rc = pthread_create(&w->thread, NULL, thread_main, w);

@@ -1,7 +1,7 @@
-/* random.h - chance from a seed: splitmix64, the same on every machine.
+/* random.h - a seeded random number generator: splitmix64, the same on every machine.
  *
- * Each part of a simulation has a stream of its own, so that one more draw in one part does not change the others. Never two draws among the
- * arguments of one call: compilers differ in which comes first.
+ * Each part of a simulation has its own stream, so an additional draw in one part does not change the others. Never
+ * draw twice among the arguments of one call, because compilers evaluate arguments in different orders.
  */
 #pragma once
 
@@ -25,24 +25,24 @@ static inline uint64_t chance_next(struct chance *c)
     return hash_u64(c->state += 0x9e3779b97f4a7c15u);
 }
 
-/* 0 to n - 1; 0 for n of 0. */
+/* Returns 0 to n - 1; 0 if n is 0. */
 static inline size_t chance_below(struct chance *c, size_t n)
 {
     return n ? (size_t)(chance_next(c) % n) : 0;
 }
 
-/* Both ends included. */
+/* Returns low to high, both included. */
 static inline int64_t chance_range(struct chance *c, int64_t low, int64_t high)
 {
     return low + (int64_t)(chance_next(c) % (uint64_t)(high - low + 1));
 }
 
-/* True this often in a thousand. */
+/* Returns true with this probability, per mille. */
 static inline bool chance_in(struct chance *c, unsigned per_mille)
 {
     return chance_next(c) % 1000 < per_mille;
 }
 
-/* One of the arguments, all of one type. */
+/* Returns one of the arguments, which have the same type. */
 #define CHANCE_PICK(c, type, ...)                                                                                      \
     ((const type[]){__VA_ARGS__})[chance_below((c), sizeof((const type[]){__VA_ARGS__}) / sizeof(type))]

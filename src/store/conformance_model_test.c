@@ -1,7 +1,7 @@
-/* conformance_model_test.c - random use of every kind of store, held against a naive model.
+/* conformance_model_test.c - compares random operations on every kind of store with a simple model.
  *
- * The model is a list of all changes ever made; every question is answered by walking it. A failure prints its seed;
- * BERTH_SEED=seed runs that one alone.
+ * The model is a list of all changes; every query walks the list. A failure prints its seed; BERTH_SEED=seed repeats
+ * that run.
  */
 #include "store/store_test.h"
 
@@ -69,9 +69,9 @@ static void check_text(struct world *w, const char *what, char *found, struct st
     str_done(want);
 }
 
-/* ---- the model --------------------------------------------------------------------------------------------------- */
+/* ---- model ------------------------------------------------------------------------------------------------------ */
 
-/* The last change of a key up to a revision, or NULL where it is not there. */
+/* Returns the last change of a key up to a revision; NULL: the key is absent. */
 static const struct model_change *model_at(const struct model *m, size_t key, uint64_t revision)
 {
     const struct model_change *last = NULL;
@@ -88,7 +88,7 @@ static void model_add(struct str *to, const struct model_change *c)
 
 static void model_range(const struct model *m, const char *prefix, uint64_t revision, struct str *to)
 {
-    for (size_t key = 0; key < KEYS; key++) { /* names are in byte order */
+    for (size_t key = 0; key < KEYS; key++) { /* the key names are in byte order */
         const struct model_change *c = model_at(m, key, revision);
         if (c && strncmp(names[key], prefix, strlen(prefix)) == 0)
             model_add(to, c);
@@ -149,7 +149,7 @@ static void submit_random(struct world *w)
 
     size_t key = roll(w, KEYS);
     for (size_t i = 0; i < ops_len; i++) {
-        key = (key + 1 + roll(w, 2)) % KEYS; /* 4 steps of at most 2 never meet */
+        key = (key + 1 + roll(w, 2)) % KEYS; /* 4 steps of at most 2 never reach the same key */
         op_keys[i] = key;
         (void)snprintf(values[i], sizeof values[i], "%" PRIu64, roll(w, 1000000));
         if (roll(w, 8) == 0)
@@ -216,7 +216,7 @@ static void change_watch(struct world *w)
     CHECK(w, rc == want, "watch from %" PRIu64 ": %d", each->from, rc);
 }
 
-/* In flight transactions may be seen or not, so only what is landed is compared. */
+/* Compares only delivered transactions, because a read may or may not include unfinished ones. */
 static void read_random(struct world *w)
 {
     struct store *s = w->f->store;

@@ -1,5 +1,6 @@
-/* conformance_test.c - what every kind of store promises, sentence by sentence of store.h: transactions, limits, past
- * states, the log, visitors. conformance_watch_test.c has the rest. */
+/* conformance_test.c - tests the contracts of store.h for every kind of store: transactions, limits, past states, the
+ * log, visitors. conformance_watch_test.c tests the others.
+ */
 #include "store/store_test.h"
 
 /* ---- transactions ------------------------------------------------------------------------------------------------ */
@@ -15,12 +16,12 @@ static void revisions_count_what_changes(void **state)
 
     assert_int_equal(put(s, "a", "1"), 1);
     assert_int_equal(put(s, "a", "1"), 2); /* the same value is written again */
-    assert_int_equal(drop(s, "b"), 2);     /* nothing was there */
+    assert_int_equal(drop(s, "b"), 2);     /* the key was absent */
     struct store_result r = COMMIT(s);
     assert_int_equal(r.rc, 0);
     assert_int_equal(r.revision, 2);
     assert_int_equal(r.log_seq, 0);
-    r = COMMIT(s, .record = TEXT("note")); /* a record is a change */
+    r = COMMIT(s, .record = TEXT("note")); /* a record counts as a change */
     assert_int_equal(r.revision, 3);
     assert_int_equal(r.log_seq, 1);
     r = COMMIT(s, OPS(DROP("a"), DROP("b"), PUT("c", "3")), .record = TEXT("more"));
@@ -96,7 +97,7 @@ static void guards_hold_or_fail(void **state)
         if (r.rc == 0)
             assert_text(range_text(f->store, "", 0), "a=new@1/6 c=new@6/6");
         else
-            assert_text(all_text(f->store), before); /* nothing of it happened */
+            assert_text(all_text(f->store), before); /* the transaction had no effect */
         assert_int_equal(r.log_seq, r.rc == 0 ? 1 : 0);
         (void)fixture_teardown(&kind);
     }
@@ -163,7 +164,7 @@ static void values_are_bytes(void **state)
         assert_int_equal(COMMIT(s, OPS({"k", values[i], false})).rc, 0);
         assert_int_equal(store_range(s, "k", 0, visit_bytes, &values[i], NULL), 7);
     }
-    assert_text(history_text(s, "", 1, 2), "k=@1/2"); /* empty is not deleted */
+    assert_text(history_text(s, "", 1, 2), "k=@1/2"); /* an empty value is not a deletion */
 }
 
 /* ---- limits ------------------------------------------------------------------------------------------------------ */
@@ -254,7 +255,7 @@ static void counts_and_sizes_are_bounded(void **state)
     assert_text(range_text(s, beyond, 0), "");
     CLEANUP(mem) char *found = range_text(s, last, 0);
     assert_string_equal(found + strlen(last), "=v@1/1");
-    (void)put(s, beyond, "v"); /* does not fall into the places of the one before */
+    (void)put(s, beyond, "v"); /* its place does not overlap the places of the transaction before */
     assert_text(history_text(s, beyond, 0, 1), "");
 }
 
@@ -332,7 +333,7 @@ static char *replaced_text(struct store *s, const char *prefix, uint64_t from)
     return walked(&found, store_history(s, prefix, from, 0, visit_replaced, &found, NULL));
 }
 
-/* Also what was written before the history that is left. */
+/* Also reports values that were written before the remaining history. */
 static void history_knows_what_was_before(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
@@ -376,11 +377,11 @@ static void compaction_forgets_the_past_only(void **state)
         struct store_watch *w = NULL;
         CLEANUP(str) struct str heard = {0};
         if (turn == 0) {
-            assert_code(store_compact(s, 8, &err), EINVAL); /* not yet known */
+            assert_code(store_compact(s, 8, &err), EINVAL); /* not known yet */
             assert_int_equal(store_compact(s, 0, &err), 0);
             assert_int_equal(store_compacted(s), 0);
             assert_int_equal(store_compact(s, 4, &err), 0);
-            assert_int_equal(store_compact(s, 2, &err), 0); /* long done */
+            assert_int_equal(store_compact(s, 2, &err), 0); /* already compacted */
         }
         assert_int_equal(store_compacted(s), 4);
         assert_text(range_text(s, "", 0), present);
@@ -438,8 +439,8 @@ static void records_are_numbered_and_chained(void **state)
         assert_int_equal(strlen(chain), 3 * 17);
         assert_string_equal(chain, twins); /* the same for every kind */
         assert_memory_equal(chain, others, 17);
-        assert_memory_not_equal(chain + 17, others + 17, 17); /* it covers revisions */
-        assert_memory_not_equal(chain + 34, others + 34, 17); /* and all that came before */
+        assert_memory_not_equal(chain + 17, others + 17, 17); /* the chain covers revisions */
+        assert_memory_not_equal(chain + 34, others + 34, 17); /* and all earlier records */
         assert_text(log_text(s, 4), "");
         assert_text(log_text(s, 99), "");
         CLEANUP(mem) char *all = log_text(s, 0);
@@ -459,7 +460,7 @@ static int visit_record_bytes(void *ctx, const struct store_record *record)
     return 7;
 }
 
-/* A transaction of many values has a record of them all. */
+/* The record of a transaction with many values contains all of them. */
 static void records_may_be_larger_than_values(void **state)
 {
     struct fixture *f = *state;
@@ -484,9 +485,9 @@ static void trimmed_records_are_gone_and_the_chain_goes_on(void **state)
         (void)COMMIT(twin, OPS(PUT("a", notes[i])), .record = TEXT(notes[i]));
     }
     assert_int_equal(store_log_trimmed(s), 0);
-    assert_code(store_log_trim(s, 5, NULL), EINVAL); /* there is none yet */
+    assert_code(store_log_trim(s, 5, NULL), EINVAL); /* no such record yet */
     assert_int_equal(store_log_trim(s, 2, NULL), 0);
-    assert_int_equal(store_log_trim(s, 1, NULL), 0); /* gone already */
+    assert_int_equal(store_log_trim(s, 1, NULL), 0); /* already trimmed */
     assert_int_equal(store_log_trimmed(s), 2);
     for (int turn = 0; turn < 2; turn++) {
         s = f->store;
@@ -496,7 +497,7 @@ static void trimmed_records_are_gone_and_the_chain_goes_on(void **state)
         assert_text(log_text(s, 1), "!116");
         assert_text(range_text(s, "", 0), turn ? "a=four@1/4 b=1@5/5" : "a=four@1/4");
         assert_int_equal(store_log_last(s), 4);
-        (void)put(s, "b", "1"); /* what is slow to go has gone with it */
+        (void)put(s, "b", "1"); /* this commit finishes the trimming */
         f->store = f->kind->restart(f->store, f->dir);
     }
     s = f->store;
@@ -510,7 +511,7 @@ static void trimmed_records_are_gone_and_the_chain_goes_on(void **state)
     assert_int_equal(COMMIT(s, .record = TEXT("five")).log_seq, 5);
     assert_int_equal(COMMIT(twin, .record = TEXT("five")).log_seq, 5);
     CLEANUP(mem) char *chain = chain_text(s), *all = chain_text(twin);
-    assert_string_equal(chain, all + 4 * 17); /* as if all were there */
+    assert_string_equal(chain, all + 4 * 17); /* the same as with all records */
     store_close(twin);
 }
 
@@ -583,7 +584,7 @@ struct nested {
 static int read_within(void *ctx, const struct store_entry *e)
 {
     struct nested *n = ctx;
-    (void)put(n->store, "new", e->key); /* writing goes on under a walk */
+    (void)put(n->store, "new", e->key); /* writes during the visit */
     CLEANUP(mem) char *now = range_text(n->store, "new", 0), *past = history_text(n->store, "new", 2, 0);
     str_addf(&n->text, "%s: %s | %s\n", e->key, now, past);
     assert_int_equal(store_compact(n->store, 2, NULL), 0);

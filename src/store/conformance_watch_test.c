@@ -1,15 +1,15 @@
-/* conformance_watch_test.c - what every kind of store promises about telling: order, watches, the descriptor. */
+/* conformance_watch_test.c - tests the contracts of store.h about callbacks: order, watches, the descriptor. */
 #include "store/store_test.h"
 
 #include <poll.h>
 
-/* ---- order of telling -------------------------------------------------------------------------------------------- */
+/* ---- order of callbacks ----------------------------------------------------------------------------------------- */
 
 struct trace {
     struct store *store;
     struct str text;
     struct store_watch *watch, *other;
-    unsigned left; /* how often to act */
+    unsigned left; /* number of remaining actions */
 };
 
 static void trace_event(void *ctx, const struct store_event *e)
@@ -23,7 +23,7 @@ static void trace_done(void *ctx, const struct store_result *r)
 {
     struct trace *t = ctx;
     str_addf(&t->text, " done:%d/%" PRIu64, r->rc, r->revision);
-    assert_int_equal(store_pump(t->store), 0); /* not within a callback */
+    assert_int_equal(store_pump(t->store), 0); /* pumping does nothing inside a callback */
 }
 
 static void events_come_before_done(void **state)
@@ -79,7 +79,7 @@ static void closing_waits_for_all_and_takes_no_more(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(store_submit(f->store, &(struct store_txn){OPS(PUT("a", "v"))}, for_ever, &t, NULL), 0);
     store_close(f->store);
-    assert_int_equal(t.left, 3); /* each was told, none could submit again */
+    assert_int_equal(t.left, 3); /* each was called, none could submit again */
     assert_string_equal(t.text.at, "-108-108-108");
     str_done(&t.text);
     store_close(NULL);
@@ -117,7 +117,8 @@ static void watches_hear_their_prefix_from_where_they_start(void **state)
         {"a/",  1, "a/1=2@1/3",                     "a/1=2@1/3 -a/1@1/4 a/2=3@4/4"                              },
         {"a/1", 3, "",                              "-a/1@1/4"                                                  },
         {"b",   3, "",                              "b/1=2@2/5"                                                 },
-        {"",    4, "",                              "b/1=2@2/5"                                                 }, /* from what is to come */
+ /* only future events */
+        {"",    4, "",                              "b/1=2@2/5"                                                 },
         {"",    9, "",                              ""                                                          },
         {"c",   0, "",                              ""                                                          },
     };
@@ -130,7 +131,7 @@ static void watches_hear_their_prefix_from_where_they_start(void **state)
     for (size_t i = 0; i < ROWS; i++) {
         assert_int_equal(store_watch(s, rows[i].prefix, rows[i].from, add_event, &heard[i], &watches[i], NULL), 0);
         assert_non_null(watches[i]);
-        assert_string_equal(str_text(&heard[i]), rows[i].past); /* before it returned */
+        assert_string_equal(str_text(&heard[i]), rows[i].past); /* before store_watch returned */
     }
     assert_int_equal(COMMIT(s, OPS(DROP("a/1"), PUT("a/2", "3"))).revision, 4);
     (void)put(s, "b/1", "2");
@@ -146,7 +147,7 @@ static void watches_hear_their_prefix_from_where_they_start(void **state)
     store_unwatch(NULL);
 }
 
-/* What is durable but not pumped is told once, by the pump. */
+/* A change that is durable but not pumped is reported once, by the pump. */
 static void a_watch_made_in_between_hears_each_change_once(void **state)
 {
     struct store *s = ((struct fixture *)*state)->store;
@@ -182,7 +183,7 @@ static void a_watch_may_end_itself(void **state)
     (void)put(s, "d", "1");
     assert_string_equal(t.text.at, "a=1@1/1 b=1@1/1");
 
-    str_clear(&t.text); /* and while it hears of the past */
+    str_clear(&t.text); /* and during past events */
     t.left = 3;
     assert_int_equal(store_watch(s, "", 0, end_itself, &t, &t.watch, NULL), 0);
     assert_null(t.watch);
@@ -218,7 +219,7 @@ static void a_watch_may_end_another(void **state)
 
 struct adder {
     struct store *store;
-    struct str past, now; /* what watches that start at 0 and at the present hear */
+    struct str past, now; /* events of watches that start at revision 0 and at the present */
     struct store_watch *watches[2];
 };
 
@@ -238,7 +239,8 @@ static void a_watch_may_be_added_by_another(void **state)
     struct store_watch *w = NULL;
     assert_int_equal(store_watch(s, "", 0, add_watches, &a, &w, NULL), 0);
     (void)put(s, "a", "1");
-    assert_int_equal(COMMIT(s, OPS(PUT("a", "2"), PUT("b", "2"))).rc, 0); /* added at the first of these */
+    /* the watches are added at the first of these */
+    assert_int_equal(COMMIT(s, OPS(PUT("a", "2"), PUT("b", "2"))).rc, 0);
     (void)put(s, "c", "3");
     assert_string_equal(str_text(&a.past), "a=1@1/1 a=2@1/2 b=2@2/2 c=3@3/3");
     assert_string_equal(str_text(&a.now), "c=3@3/3");

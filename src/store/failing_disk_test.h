@@ -1,7 +1,7 @@
-/* failing_disk_test.h - a file layer between SQLite and the system that makes the n-th operation of a kind fail.
+/* failing_disk_test.h - an SQLite VFS for tests, which makes the n-th file operation of a kind fail.
  *
- * disk_install makes it the layer of every connection opened from then on; disk_fails says what goes wrong, disk_works
- * ends it. To add an operation: a member of enum fault and a call of `fails` in its method.
+ * disk_install makes the VFS the default for new connections. disk_fails configures a failure, disk_works ends it. To
+ * add an operation: add a member to enum fault, and call `fails` in the operation's method.
  */
 #pragma once
 
@@ -14,16 +14,16 @@
 
 enum fault { FAULT_READ, FAULT_WRITE, FAULT_SYNC, FAULT_OPEN, FAULTS_LEN };
 
-/* The one exception to "no globals": SQLite knows a file layer by a process-wide name. Written before threads run or
- * while they wait, read under the layer's lock. */
+/* An exception to "no globals": SQLite identifies a VFS by a process-wide name. Written before threads run or while
+ * they wait; read under the lock. */
 static struct {
     pthread_mutex_t lock;
     enum fault what;
-    int code;          /* 0: nothing fails */
-    int error;         /* errno to go with it */
-    const char *where; /* part of the file's name; NULL: any */
-    unsigned after;    /* this many go well */
-    unsigned times;    /* then so many fail */
+    int code;          /* result of a failing operation; 0: nothing fails */
+    int error;         /* errno of a failing operation */
+    const char *where; /* part of the file name; NULL: any file */
+    unsigned after;    /* number of operations that still succeed */
+    unsigned times;    /* number of operations that fail afterwards */
     unsigned failed;
     void (*opening)(void *ctx); /* called once when store.db is opened */
     void *opening_ctx;
@@ -77,7 +77,7 @@ static inline int layer_write(sqlite3_file *f, const void *from, int len, sqlite
     int code = fails(FAULT_WRITE, ((struct layered *)f)->name);
     if (!code)
         return real_of(f)->pMethods->xWrite(real_of(f), from, len, at);
-    if (len > 1) /* torn: a part arrives */
+    if (len > 1) /* torn write: a part is written */
         (void)real_of(f)->pMethods->xWrite(real_of(f), from, len / 2, at);
     return code;
 }
@@ -90,7 +90,7 @@ static inline int layer_truncate(sqlite3_file *f, sqlite3_int64 len)
 static inline int layer_sync(sqlite3_file *f, int flags)
 {
     (void)flags;
-    return fails(FAULT_SYNC, ((struct layered *)f)->name); /* no power fails here, so the disk need not be waited for */
+    return fails(FAULT_SYNC, ((struct layered *)f)->name); /* no power failure happens here, so nothing is synced */
 }
 
 static inline int layer_size(sqlite3_file *f, sqlite3_int64 *len)
@@ -202,7 +202,7 @@ static inline int disk_install(sqlite3_vfs *vfs)
     vfs->szOsFile = sizeof(struct layered);
     vfs->zName = "failing";
     vfs->pNext = NULL;
-    vfs->pAppData = real; /* what the methods of the real one never look at */
+    vfs->pAppData = real; /* the methods of the real VFS do not use this field */
     vfs->xOpen = layer_open;
     return sqlite3_vfs_register(vfs, 1);
 }

@@ -1,4 +1,4 @@
-/* heads.c - the present keys: guards, effects, taking back. */
+/* heads.c - the index of present keys: guards, effects, undo. */
 #include "store/heads.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/plant.h"
 
-/* Room for taking back that is worth keeping from batch to batch; loading a store needs far more, once. */
+/* Undo memory that is kept between batches. Loading a store needs far more, but only once. */
 enum { UNDO_KEPT_MAX = 1 << 14 };
 
 static uint64_t key_hash(const char *key)
@@ -33,14 +33,14 @@ void heads_done(struct heads *h)
     map_done(&h->map);
 }
 
-/* NULL: not there. */
+/* Returns NULL if the key is absent. */
 static const struct head *find(const struct heads *h, const char *key)
 {
     uint32_t slot = map_find(&h->map, key_hash(key), same_key, h, key);
     return slot == MAP_NONE || h->list.at[slot].place == 0 ? NULL : &h->list.at[slot];
 }
 
-/* The slot of a key, made if it has none. */
+/* Returns the slot of a key, and creates it if needed. */
 static uint32_t slot_of(struct heads *h, const char *key)
 {
     uint64_t hash = key_hash(key);
@@ -77,7 +77,7 @@ static void slot_set(struct heads *h, uint32_t slot, uint64_t place, uint64_t cr
 
 void heads_keep(struct heads *h)
 {
-    /* A slot may be listed twice: the first time it is dropped, the second it has no key. */
+    /* A slot may be listed twice. It is dropped at its first entry, and has no key at the second. */
     for (size_t i = 0; i < h->undo.len; i++) {
         uint32_t slot = h->undo.at[i].slot;
         if (h->list.at[slot].key && h->list.at[slot].place == 0)
@@ -95,10 +95,10 @@ void heads_undo(struct heads *h)
         h->list.at[before->slot].place = before->place;
         h->list.at[before->slot].created = before->created;
     }
-    heads_keep(h); /* frees the slots of keys that never came to be */
+    heads_keep(h); /* frees the slots of keys that were never created */
 }
 
-/* The index of the first guard that fails, or the number of guards. */
+/* Returns the index of the first failed guard, or the number of guards. */
 static size_t guards_hold(const struct heads *h, const struct store_txn *txn)
 {
     size_t i = 0;
@@ -116,7 +116,7 @@ bool heads_apply(struct heads *h, struct queued *q, uint64_t next)
     size_t guard = guards_hold(h, txn), nth = 0;
 
     q->result = (struct store_result){.revision = next - 1};
-    q->happened = false; /* an earlier try of the batch may have failed */
+    q->happened = false; /* an earlier attempt of the batch may have failed */
     for (size_t i = 0; i < txn->ops_len; i++)
         q->effects[i] = (struct effect){0};
     if (guard < txn->guards_len && !PLANTED(STORE_GUARDS)) {
@@ -150,7 +150,7 @@ const char *heads_load(struct heads *h, const struct change *change, uint64_t sw
     const char *wrong = NULL;
 
     if (change->place <= swept) {
-        /* What it replaced is gone by now, and so is every deletion. */
+        /* The replaced row is deleted by now, and so is every deletion. */
         if (head || change->gone)
             wrong = "was to be forgotten by a compaction";
         else if (change->created == 0 || change->created > revision)

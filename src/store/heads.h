@@ -1,11 +1,11 @@
-/* heads.h - the present keys in memory: where each was last written and since when it is there.
+/* heads.h - the index of present keys in memory: for each key, its last change and its creation.
  *
- * Guards and effects of a transaction are worked out here, the same for every kind that keeps history in order of
- * places. Values are not here. What a batch of transactions does can be taken back until it is kept, so that a commit
- * that fails leaves no trace. Not shared between threads: it belongs to whoever applies transactions.
+ * The guards and effects of a transaction are evaluated here, for all kinds of store that keep history in order of
+ * places. The index holds no values. The effects of a batch can be undone until they are kept, so a failed commit
+ * leaves no trace. Not thread-safe: only the thread that applies transactions uses the index.
  *
- * Why in memory: an index of keys on disk scatters each transaction over random pages, which costs five times the
- * processor time and the bytes written of an append-only history.
+ * The index is in memory because an index on disk scatters each transaction over random pages. That costs five times
+ * the CPU time and five times the bytes written, compared with an append-only history.
  */
 #pragma once
 
@@ -14,11 +14,11 @@
 #include "store/kind.h"
 
 struct head {
-    char *key;               /* NULL: the slot is free */
-    uint64_t place, created; /* place 0: not there (any more) */
+    char *key;               /* NULL: unused slot */
+    uint64_t place, created; /* place 0: the key is absent */
 };
 
-/* A slot as it was. */
+/* The previous contents of a slot, for undo. */
 struct head_before {
     uint32_t slot;
     uint64_t place, created;
@@ -31,18 +31,18 @@ struct heads {
     VEC(struct head_before) undo;
 };
 
-/* A version of a key, for a walk in order of keys. */
+/* A version of a key, for visiting keys in order. */
 struct version {
     const char *key;
     uint64_t place;
 };
 
 struct versions {
-    struct arena arena; /* of keys */
+    struct arena arena; /* memory of the keys */
     VEC(struct version) list;
 };
 
-/* One row of history. */
+/* A row of the history. */
 struct change {
     uint64_t place, replaced, created;
     const char *key;
@@ -51,24 +51,24 @@ struct change {
 
 void heads_done(struct heads *h);
 
-/* Evaluates a transaction that would be revision `next`: notes its result and effects and returns whether it happens.
- * If not, it failed or has nothing to do. */
+/* Evaluates a transaction that would become revision `next`, and stores its result and effects in q. Returns whether
+ * the transaction takes effect; otherwise it has failed, or changes nothing. */
 bool heads_apply(struct heads *h, struct queued *q, uint64_t next);
-/* Makes all that was applied or loaded since the last keep or undo final, or takes it back. */
+/* heads_keep makes everything final that was applied or loaded since the last keep or undo. heads_undo reverts it. */
 void heads_keep(struct heads *h);
 void heads_undo(struct heads *h);
 
-/* Adds a row of history while it is read back in order. `swept`: places up to this one may lack what they replaced.
- * Returns NULL, or in words what is wrong with the row. */
+/* Adds a row of history while a store is loaded, in order. `swept`: rows up to this place may refer to values that were
+ * deleted by compaction. Returns NULL, or a text that describes the error in the row. */
 const char *heads_load(struct heads *h, const struct change *change, uint64_t swept);
 
-/* Adds the keys under the prefix that stand at `place` or before, with copies of the keys, in no order. */
+/* Adds the present keys under the prefix that were last changed at `place` or before, unordered. Copies the keys. */
 void heads_collect(const struct heads *h, const char *prefix, uint64_t place, struct versions *to);
 
 void versions_init(struct versions *v);
 void versions_done(struct versions *v);
 void versions_add(struct versions *v, const char *key, uint64_t place);
-/* By key. */
+/* Sorts by key. */
 void versions_sort(struct versions *v);
 
 static inline void versions_cleanup(struct versions *v)

@@ -1,4 +1,4 @@
-/* heads_test.c - taking back a batch, and refusing history that contradicts itself. */
+/* heads_test.c - tests undo of a batch, and rejection of contradictory history. */
 #include "store/heads.h"
 
 #include "store/store_test.h"
@@ -41,7 +41,7 @@ static void a_batch_can_be_taken_back(void **state)
             break;
         heads_undo(&h);
         assert_text(heads_text(&h), "a/1 b/1");
-        assert_int_equal(h.map.len, 2); /* the key that never came to be takes no room */
+        assert_int_equal(h.map.len, 2); /* the key that was never created uses no slot */
     }
     heads_keep(&h);
     heads_undo(&h);
@@ -52,7 +52,7 @@ static void a_batch_can_be_taken_back(void **state)
 static void history_must_follow_itself(void **state)
 {
     (void)state;
-    /* Before each row: a is created by 5 and written by 6; everything up to 4 is swept. */
+    /* Before each row: key a was created by revision 5 and written by 6; changes up to revision 4 are swept. */
     static const struct {
         const char *label;
         uint64_t revision, replaced, created;
@@ -62,7 +62,7 @@ static void history_must_follow_itself(void **state)
         {"next",                       7, 6, 5, "a", false, true },
         {"deleted",                    7, 6, 5, "a", true,  true },
         {"new key",                    7, 0, 7, "b", false, true },
-        {"swept",                      4, 2, 1, "b", false, true }, /* what it replaced is gone */
+        {"swept",                      4, 2, 1, "b", false, true }, /* the replaced change was deleted */
         {"skips one",                  7, 5, 5, "a", false, false},
         {"replaces nothing",           7, 0, 7, "a", false, false},
         {"replaces what is not there", 7, 6, 5, "b", false, false},

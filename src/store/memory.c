@@ -1,8 +1,9 @@
 /* memory.c - a store in memory, for tests and the simulator.
  *
- * History is a list of changes in order of places; the present keys are struct heads. Transactions are evaluated when
- * they are pumped, one after the other, each told before the next. A copy shares values and records, so that a simulator
- * can crash a large store often; sharing is counted without locks: a store and its copies live on one thread.
+ * The history is a list of changes in order of places; struct heads indexes the present keys. Transactions are executed
+ * when they are pumped, and each is delivered before the next one is executed. Copies share values and records, so a
+ * simulator can crash a large store often. Reference counts are not atomic: a store and its copies must be used on one
+ * thread.
  */
 #include <assert.h>
 #include <errno.h>
@@ -15,7 +16,7 @@ struct kept {
     unsigned refs;
     struct change change;
     size_t value_len;
-    unsigned char data[]; /* value, then key with its NUL */
+    unsigned char data[]; /* the value, then the key with its NUL */
 };
 
 struct kept_record {
@@ -27,10 +28,10 @@ struct kept_record {
 struct memory {
     struct store base;
     struct heads heads;
-    VEC(struct kept *) changes;    /* by place */
-    VEC(struct kept_record *) log; /* from the first that is not trimmed */
-    uint64_t log_chain;            /* after the last one */
-    uint64_t revision;             /* equals base.revision but while a transaction is told */
+    VEC(struct kept *) changes;    /* ordered by place */
+    VEC(struct kept_record *) log; /* from the first record that is not trimmed */
+    uint64_t log_chain;            /* after the last record */
+    uint64_t revision;             /* equals base.revision, except while a transaction is delivered */
     uint64_t compacted;
     uint64_t bytes;
     struct queue waiting;
@@ -150,7 +151,7 @@ static void happen(struct memory *m, struct queued *q)
 static size_t memory_pump(struct store *s, bool wait)
 {
     struct memory *m = memory_of(s);
-    struct queue now = m->waiting; /* what callbacks submit waits for the next pump */
+    struct queue now = m->waiting; /* transactions submitted by callbacks wait for the next pump */
     struct queued *q;
     size_t n = 0;
 
@@ -171,7 +172,7 @@ static int memory_fd(const struct store *s)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* The index of the first change at this place or after. */
+/* Returns the index of the first change at this place or later. */
 static size_t change_from(const struct memory *m, uint64_t place)
 {
     size_t low = 0, high = m->changes.len;
@@ -218,7 +219,7 @@ static int memory_range(struct store *s, const char *prefix, uint64_t revision, 
             versions_add(&found, later->key, later->replaced);
     }
     versions_sort(&found);
-    /* The visitor may compact: what it has not seen yet must stay. */
+    /* The visitor may compact; unvisited values must stay. */
     VEC(struct kept *) held = {0};
     for (size_t i = 0; i < found.list.len; i++) {
         struct kept *kept = change_at(m, found.list.at[i].place);
@@ -252,7 +253,7 @@ static int memory_history(struct store *s, const char *prefix, uint64_t from, ui
     int rc = 0;
     uint64_t place = from < to ? place_of(from + 1, 0) : place_of(to + 1, 0);
     while (rc == 0) {
-        /* Found anew at each step: the visitor may compact. */
+        /* Searched again at each step, because the visitor may compact. */
         size_t i = change_from(m, place);
         if (i == m->changes.len || place_revision(m->changes.at[i]->change.place) > to)
             break;
@@ -288,7 +289,7 @@ static int memory_log_beside(struct store *s, uint64_t from_seq, uint64_t to_seq
     uint64_t seq = from_seq ? from_seq : s->log_trimmed + 1;
     int rc = seq <= s->log_trimmed ? store_refuse_trimmed(seq, s->log_trimmed, err) : 0;
 
-    /* Found anew at each step: the visitor may trim. */
+    /* Searched again at each step, because the visitor may trim. */
     for (; rc == 0 && seq <= to_seq && seq > s->log_trimmed && seq - s->log_trimmed <= m->log.len; seq++) {
         struct kept_record *kept = m->log.at[seq - s->log_trimmed - 1];
         kept->refs++;
@@ -318,7 +319,7 @@ static int memory_log_trim(struct store *s, uint64_t seq, struct berth_err *err)
     return 0;
 }
 
-/* ---- the rest ---------------------------------------------------------------------------------------------------- */
+/* ---- other operations ------------------------------------------------------------------------------------------- */
 
 static int memory_compact(struct store *s, uint64_t revision, struct berth_err *err)
 {
@@ -327,7 +328,7 @@ static int memory_compact(struct store *s, uint64_t revision, struct berth_err *
 
     (void)err;
     m->compacted = revision;
-    /* A change makes what it replaced history, and a deletion is history itself. */
+    /* The value that a change replaced belongs to history; a deletion does, too. */
     CLEANUP(mem) bool *drop = mem_zarray(m->changes.len + 1, sizeof *drop);
     for (size_t i = 0; i < end; i++) {
         const struct change *change = &m->changes.at[i]->change;

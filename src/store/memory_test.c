@@ -1,4 +1,4 @@
-/* memory_test.c - what only the store in memory does: losing what was not pumped, failing on demand. */
+/* memory_test.c - tests features of the memory store: losing unpumped transactions, failing on demand. */
 #include "store/store_test.h"
 
 static void a_crash_loses_what_was_not_pumped(void **state)
@@ -13,14 +13,14 @@ static void a_crash_loses_what_was_not_pumped(void **state)
     assert_text(range_text(after, "", 0), "a=1@1/1");
     assert_text(log_text(after, 0), "1:r/1");
     store_drain(after);
-    assert_text(range_text(after, "", 0), "a=1@1/1"); /* it came with nothing in flight */
+    assert_text(range_text(after, "", 0), "a=1@1/1"); /* the copy has no unfinished transaction */
 
-    store_drain(s); /* the two go separate ways */
+    store_drain(s); /* the two stores are independent */
     assert_int_equal(put(after, "b", "3"), 2);
     assert_text(range_text(s, "", 0), "a=2@1/2");
     assert_text(range_text(after, "", 0), "a=1@1/1 b=3@2/2");
     store_close(s);
-    assert_text(history_text(after, "", 0, 0), "a=1@1/1 b=3@2/2"); /* what was shared outlives the first */
+    assert_text(history_text(after, "", 0, 0), "a=1@1/1 b=3@2/2"); /* shared values outlive the first store */
     store_close(after);
 }
 
@@ -98,7 +98,7 @@ static void it_fails_on_demand(void **state)
     store_close(s);
 }
 
-/* 256 MiB, so in memory only. */
+/* Uses 256 MiB, so it runs in memory only. */
 static void a_queue_is_full_by_bytes_too(void **state)
 {
     (void)state;

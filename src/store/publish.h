@@ -1,7 +1,8 @@
-/* publish.h - a file that was written under another name appears under its own, whole and durable, or not at all. */
+/* publish.h - publishes a file atomically: a file written under a temporary name gets its final name, durably. */
 #pragma once
 
 #include "base/err.h"
 
-/* Syncs a file and gives it its name, which must be free (-EEXIST); both lie in one folder, which is synced too. */
+/* Syncs a file and renames it to `to`, which must not exist (-EEXIST). Both must be in the same directory, which is
+ * synced, too. */
 int folder_file_publish(const char *from, const char *to, struct berth_err *err);

@@ -1,4 +1,4 @@
-/* queued.c - a transaction under way: one copy in one allocation. */
+/* queued.c - queued transactions: one copy in one allocation. */
 #include <assert.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ static const char *put_key(char **room, const char *key)
 struct queued *queued_new(const struct store_txn *txn, store_done *done, void *ctx)
 {
     size_t bytes = store_txn_bytes(txn);
-    /* The arrays hold words and pointers, so each ends where the next may begin. */
+    /* The arrays contain words and pointers, so the end of each is aligned for the next. */
     size_t guards_size = txn->guards_len * sizeof(struct store_guard);
     size_t ops_size = txn->ops_len * sizeof(struct store_op);
     size_t effects_size = txn->ops_len * sizeof(struct effect);

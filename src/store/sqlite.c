@@ -1,4 +1,4 @@
-/* sqlite.c - a store in an SQLite file: opening, closing, and handing over to the writer's thread and back. */
+/* sqlite.c - the SQLite store: opening, closing, and exchange with the writer thread. */
 #include "store/sqlite.h"
 
 #include <assert.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- handing over ------------------------------------------------------------------------------------------------ */
+/* ---- exchange with the writer thread ---------------------------------------------------------------------------- */
 
 static int sqlite_submit(struct store *base, const struct store_txn *txn, store_done *done, void *ctx,
                          struct berth_err *err)
@@ -85,7 +85,7 @@ int sqlite_call(struct sqlite_store *s, int (*run)(struct sqlite_store *s, void 
     return job.rc;
 }
 
-/* ---- small questions --------------------------------------------------------------------------------------------- */
+/* ---- simple operations ------------------------------------------------------------------------------------------ */
 
 static uint64_t sqlite_compacted(const struct store *base)
 {
@@ -115,7 +115,7 @@ static uint64_t sqlite_size(const struct store *base)
     return sum;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- opening and closing ---------------------------------------------------------------------------------------- */
 
 static void sqlite_close(struct store *base)
 {
@@ -124,8 +124,8 @@ static void sqlite_close(struct store *base)
     assert(!s->waiting.first);
     struct queued *q;
     while ((q = queued_pop(&s->finished)))
-        queued_free(q); /* found on disk just now: nobody waits for it */
-    /* The writer's goes last: the last one writes the log back and removes it. */
+        queued_free(q); /* found on disk recently: no submitter waits */
+    /* The writer's connection is closed last: the last connection checkpoints the write-ahead log and removes it. */
     db_close(&s->reader);
     db_close(&s->writer);
     if (s->event_fd >= 0)
@@ -156,7 +156,8 @@ static const struct store_ops sqlite_ops = {
     .size = sqlite_size,
 };
 
-/* Does it have all that was acknowledged? The end of a write-ahead log that is damaged is cut without a word. */
+/* Checks that the store has everything that was acknowledged. SQLite truncates a damaged end of a write-ahead log
+ * without an error. */
 static int check_acked(const struct sqlite_store *s, uint64_t acked, struct berth_err *err)
 {
     uint64_t revision = s->ledger.now.revision;
@@ -176,7 +177,7 @@ static int use_wal(struct db *db, struct berth_err *err)
         return db_failed(db, err);
     const char *mode = (const char *)sqlite3_column_text(row, 0);
     bool wal = mode && strcmp(mode, "wal") == 0;
-    if (sqlite3_step(row) != SQLITE_DONE) /* short of its end it would keep its locks */
+    if (sqlite3_step(row) != SQLITE_DONE) /* an unfinished statement would keep its locks */
         return db_failed(db, err);
     if (!wal)
         return err_set(err, ENOTSUP, "%s: the file system cannot share memory; put the store on a local disk",
@@ -184,8 +185,8 @@ static int use_wal(struct db *db, struct berth_err *err)
     return 0;
 }
 
-/* What a failing disk left in the page cache only is written, and synced, again, and the log begins anew. A tool that
- * reads may hold part of it back; it is not waited for long. */
+/* Checkpoints and truncates the write-ahead log. This writes and syncs data again that a failing disk may have left
+ * only in the page cache. A reading tool may block a part of it; the wait for tools is short. */
 static int write_back(struct db *db, struct berth_err *err)
 {
     enum { PATIENCE_MS = 1000 };
@@ -231,7 +232,7 @@ static int open_writable(struct sqlite_store *s, uint64_t acked, struct berth_er
     if (rc == 0)
         rc = db_open(&s->reader, s->path, DB_READ, err);
     if (rc == 0)
-        rc = totals_read(&s->reader, &totals, err); /* from here on it holds the log's index, see sqlite.h */
+        rc = totals_read(&s->reader, &totals, err); /* from now on the reader holds the log's index, see sqlite.h */
     if (rc < 0)
         return rc;
     sqlite_writer_settle(s);
@@ -242,7 +243,7 @@ static int open_writable(struct sqlite_store *s, uint64_t acked, struct berth_er
     return 0;
 }
 
-/* What an attempt to open left behind. */
+/* Frees what a failed attempt to open has left. */
 static void reopen_prepare(struct sqlite_store *s)
 {
     db_close(&s->reader);
@@ -270,7 +271,7 @@ static int open_folder(struct sqlite_store *s, const char *dir, const struct sto
         rc = format_create(&s->folder, err);
     if (rc < 0)
         return rc;
-    /* Read before the store: it grows meanwhile if another process writes it. */
+    /* Read before the store, because the store grows if another process writes it. */
     uint64_t acked = 0;
     rc = folder_acked(&s->folder, &acked, err);
     if (rc < 0)

@@ -1,28 +1,28 @@
-/* sqlite.h - the parts of the store in an SQLite file, as they see each other.
+/* sqlite.h - internal declarations of the SQLite store.
  *
- *     sqlite.c          opening and closing; handing over between the caller's thread and the writer's
- *     sqlite_folder.c   DIR: the lock, files that appear whole or not at all
- *     sqlite_acked.c    the mark of what was acknowledged, in two copies
- *     sqlite_reserve.c  room that is given up when the disk is full, so that deletion works
- *     sqlite_db.c       a connection, its statements, its errors in words
- *     sqlite_format.c   what makes a file ours; its tables; making and migrating it
- *     sqlite_verify.c   reading everything once: the present keys, and proof that nothing is damaged
- *     sqlite_writer.c   the writer's thread: batches, failures, checkpoints
+ *     sqlite.c          opening and closing; exchange between the caller's thread and the writer thread
+ *     sqlite_folder.c   the directory of the store: the lock, atomic creation of files
+ *     sqlite_acked.c    the mark of the last acknowledged revision, in two copies
+ *     sqlite_reserve.c  reserved disk space, which is released when the disk is full, so that deletion works
+ *     sqlite_db.c       a connection, its statements, its error texts
+ *     sqlite_format.c   file format and tables; creation and migration
+ *     sqlite_verify.c   reads the whole store: loads the present keys and verifies all checksums
+ *     sqlite_writer.c   the writer thread: batches, failures, checkpoints
  *     sqlite_change.c   rows of history: written with a transaction, swept after a compaction
- *     sqlite_recover.c  opening anew after a failure
+ *     sqlite_recover.c  reconnects after a failure
  *     sqlite_read.c     range and history
- *     sqlite_log.c      the log: read, trimmed
+ *     sqlite_log.c      the log: reading, trimming
  *     sqlite_copy.c     backup and restore
  *
- * On disk: `change` is all history in order, appended to; a row says which place it replaced, so that neither old
- * states nor compaction need an index of keys. The present keys are in memory (heads.h). `log` has the records. `meta`
- * has one row that every commit rewrites. To change the tables: a row in the table of migrations, never an edit of an
- * old one.
+ * On disk: the table `change` is the whole history in order, and is only appended to. A row names the place that it
+ * replaced, so neither reading old states nor compaction needs an index of keys. The present keys are in memory
+ * (heads.h). `log` holds the records. `meta` has one row, which every commit rewrites. To change the tables, add a row
+ * to the table of migrations; never edit an old row.
  *
- * Two connections: the writer's, used by its thread only, and the reader's, used by the caller's thread only. The
- * reader's also keeps the index of the write-ahead log alive while the writer's is opened anew after a failure: frames
- * of a commit that failed stay invisible and are written again. Read back from the page cache they would look good,
- * though the disk may not have them.
+ * There are two connections: the writer thread uses one, the caller's thread the other. The caller's connection also
+ * keeps the index of the write-ahead log alive while the writer reconnects after a failure. Frames of a failed commit
+ * then stay invisible and are overwritten. If they were read back from the page cache they would look valid, although
+ * they may be missing on the disk.
  */
 #pragma once
 
@@ -37,7 +37,7 @@ struct sqlite_store;
 #define STORE_FILE "store.db"
 #define STORE_FILE_NEW "store.db.new"
 
-/* ---- the folder -------------------------------------------------------------------------------------------------- */
+/* ---- directory -------------------------------------------------------------------------------------------------- */
 
 enum { ACKED_COPIES = 2 };
 
@@ -47,33 +47,33 @@ struct folder {
     int acked_fd[ACKED_COPIES];
 };
 
-/* Opens DIR, making it if asked. */
+/* Opens DIR, and creates it if `create` is set. */
 int folder_open(const char *dir, bool create, struct folder *ret, struct berth_err *err);
 void folder_done(struct folder *f);
-/* DIR/name, to be freed. */
+/* Returns DIR/name; the caller frees it. */
 char *folder_path(const struct folder *f, const char *name);
 bool folder_has(const struct folder *f, const char *name);
-/* -EBUSY with the pid that has it. Held until folder_done. */
+/* Locks the directory until folder_done. Returns -EBUSY with the pid of the owner. */
 int folder_lock(struct folder *f, struct berth_err *err);
-/* The last revision that is known to have been acknowledged: a store that has less lost something. 0: not known, there is
- * no mark. The mark is written without sync, after the commit it speaks of: it may lag, never lead. It has two copies;
- * -EBADMSG where none of those that are there is good. */
+/* Reads the last revision known to be acknowledged; a store with a lower revision has lost data. 0: unknown, there is
+ * no mark. The mark is written without sync, after its commit, so it may be too low but never too high. There are two
+ * copies. Returns -EBADMSG if all existing copies are damaged. */
 int folder_acked(const struct folder *f, uint64_t *ret, struct berth_err *err);
-/* Evidence only: a mark that cannot be written is no failure. */
+/* Writes the mark. The mark is only additional evidence, so a failed write is not an error. */
 void folder_set_acked(struct folder *f, uint64_t revision);
-/* For a store that has less, knowingly; on disk when it returns. */
+/* Sets the mark for a store whose revision is lower on purpose. Durable on return. */
 int folder_restart_acked(struct folder *f, uint64_t revision, struct berth_err *err);
-/* Makes the file that keeps room, where it is not there. -ENOSPC: there is no room for it. */
+/* Creates the file with reserved space, if it is missing. Returns -ENOSPC if there is no space for it. */
 int folder_reserve(const struct folder *f);
-/* Gives the room up; false: there was none. */
+/* Releases the reserved space. Returns false if there was none. */
 bool folder_reserve_release(const struct folder *f);
-/* Makes an empty file that only its owner reads, for SQLite to fill, in place of a leftover. */
+/* Creates an empty file, readable only by its owner, for SQLite to fill. Replaces a leftover file. */
 int folder_file_make(const char *path, struct berth_err *err);
-/* Removes a database and what SQLite keeps beside it, or only the latter. */
+/* folder_file_remove removes a database and SQLite's files beside it; folder_file_remove_beside only the latter. */
 void folder_file_remove(const char *path);
 void folder_file_remove_beside(const char *path);
 
-/* ---- a connection ------------------------------------------------------------------------------------------------ */
+/* ---- connection ------------------------------------------------------------------------------------------------- */
 
 enum statement {
     ST_BEGIN,
@@ -95,32 +95,32 @@ struct db {
     sqlite3_stmt *statements[STATEMENTS_LEN];
 };
 
-/* How long others may hold a lock: tools that read, or that somebody has opened by hand. */
+/* Maximum wait for locks of other processes, for example of tools that read the file. */
 enum { DB_BUSY_MS = 10000 };
 
 enum db_mode {
     DB_WRITE,
     DB_READ,
-    DB_FROZEN, /* reads the file alone, as if nobody wrote it: no lock, no file beside it */
+    DB_FROZEN, /* reads only the file, as if no process wrote it: no lock, no other file */
 };
 
 int db_open(struct db *db, const char *path, enum db_mode mode, struct berth_err *err);
-/* Makes the kept statements, as far as they are not. */
+/* Prepares all statements that are not prepared yet. */
 int db_prepare(struct db *db, struct berth_err *err);
 void db_close(struct db *db);
 int db_exec(struct db *db, const char *sql, struct berth_err *err);
-/* The first bytes of the file itself, whatever the write-ahead log says; not by opening it once more, as closing it would
- * drop the locks that this process has on it. */
+/* Reads the first bytes of the file itself, ignoring the write-ahead log. Does not open the file again, because closing
+ * it would release this process's locks on it. */
 enum { DB_HEADER_LEN = 100 };
 int db_read_header(struct db *db, unsigned char ret[static DB_HEADER_LEN], struct berth_err *err);
-/* The first column of the first row. */
+/* Returns the first column of the first row. */
 int db_number(struct db *db, const char *sql, int64_t *ret, struct berth_err *err);
-/* Runs a kept statement to its end and makes it ready for the next time. */
+/* Runs a prepared statement to completion and resets it. */
 int db_run(struct db *db, enum statement st, struct berth_err *err);
-/* What SQLite last failed with, as an errno and a sentence. */
+/* Translates SQLite's last error to an errno and a text. */
 int db_failed(const struct db *db, struct berth_err *err);
 int db_damaged(const struct db *db, struct berth_err *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Gives up an open transaction, if there is one. */
+/* Rolls back an open transaction, if there is one. */
 void db_rollback(struct db *db);
 
 static inline void db_cleanup(struct db *db)
@@ -133,48 +133,48 @@ static inline void stmt_cleanup(sqlite3_stmt **stmt)
     sqlite3_finalize(*stmt);
 }
 
-/* ---- format and contents ----------------------------------------------------------------------------------------- */
+/* ---- format and contents ---------------------------------------------------------------------------------------- */
 
-/* Format 2: the log may begin with an empty record (sqlite_log.c). Format 1 can be read as it is. */
+/* Format 2: the log may begin with an empty record (sqlite_log.c). Format 1 is readable without migration. */
 enum { STORE_FORMAT = 2, STORE_FORMAT_READ = 1 };
 
 /* The row of `meta`. */
 struct totals {
     uint64_t revision, compacted;
-    uint64_t swept;  /* changes up to this place were looked at after a compaction */
-    uint64_t digest; /* sum of all checksums of changes */
+    uint64_t swept;  /* changes up to this place were swept after a compaction */
+    uint64_t digest; /* sum of the checksums of all changes */
     uint64_t log_seq, log_chain;
 };
 
-/* What a store is, as one thread sees it. */
+/* The state of a store, as one thread sees it. */
 struct ledger {
     struct heads heads;
     struct totals now;
-    uint64_t log_trimmed; /* the record that is kept empty, for the chain; 0: none */
+    uint64_t log_trimmed; /* the empty record that is kept for the chain; 0: none */
 };
 
-/* Is the file ours, and not from the future? Changes nothing, not even beside it. */
+/* Checks that the file is a store of a known format. Changes no file. */
 int format_probe(const char *path, struct berth_err *err);
-/* Makes DIR/store.db. */
+/* Creates DIR/store.db. */
 int format_create(struct folder *f, struct berth_err *err);
-/* Brings the open file to the present format; within the caller's transaction. */
+/* Migrates the open file to the current format, within the caller's transaction. */
 int format_migrate(struct db *db, struct berth_err *err);
 
 int totals_read(struct db *db, struct totals *ret, struct berth_err *err);
 int totals_write(struct db *db, const struct totals *totals, struct berth_err *err);
 
 uint64_t change_row_sum(const struct change *change, struct bytes value);
-/* Columns that change_row_read takes, in its order. */
+/* Columns for change_row_read, in its order. */
 #define CHANGE_COLUMNS "place, key, replaced, created, sum, value"
-/* Reads and checks a row; what it points to lives until the next step. */
+/* Reads and verifies a row. Its texts are valid until the next step of the statement. */
 int change_row_read(const struct db *db, sqlite3_stmt *row, struct change *ret, struct bytes *ret_value,
                     struct berth_err *err);
 
-/* Reads all of a store within the caller's transaction, or refuses it. */
+/* Reads and verifies a whole store, within the caller's transaction. */
 int ledger_verify(struct db *db, struct ledger *ret, struct berth_err *err);
-/* Brings a ledger up to what is on disk by now. */
+/* Updates a ledger to the current state on disk. */
 int ledger_follow(struct db *db, struct ledger *ledger, struct berth_err *err);
-/* Migrates, verifies, and commits; or leaves the file as it was. */
+/* Migrates, verifies and commits; on failure the file is unchanged. */
 int ledger_verify_migrated(struct db *db, struct ledger *ret, struct berth_err *err);
 
 static inline void ledger_done(struct ledger *ledger)
@@ -194,9 +194,9 @@ static inline void ledger_cleanup(struct ledger *ledger)
     ledger_done(ledger);
 }
 
-/* ---- the store --------------------------------------------------------------------------------------------------- */
+/* ---- store ------------------------------------------------------------------------------------------------------ */
 
-/* Something to be done on the writer's thread between two batches, while the caller waits. */
+/* A task for the writer thread, run between two batches while the caller waits. */
 struct job {
     int (*run)(struct sqlite_store *s, void *ctx, struct berth_err *err);
     void *ctx;
@@ -210,7 +210,7 @@ struct sqlite_store {
     struct folder folder;
     char *path;
     bool readonly;
-    uint64_t compacted; /* as the caller's thread knows it */
+    uint64_t compacted; /* as known to the caller's thread */
     struct db reader;
 
     pthread_t thread;
@@ -218,24 +218,24 @@ struct sqlite_store {
     int event_fd;
     pthread_mutex_t lock;
     pthread_cond_t work, news;
-    /* Under the lock. */
+    /* Protected by the lock. */
     struct queue waiting, finished;
     size_t waiting_len;
     struct job *job;
     bool stop;
-    uint64_t trim_goal;              /* records up to this one shall go */
-    bool full_told;                  /* `full`, for the caller's thread */
+    uint64_t trim_goal;              /* records up to this one are to be trimmed */
+    bool full_told;                  /* copy of `full` for the caller's thread */
     bool told;                       /* the event descriptor is readable */
-    char broken[BERTH_ERR_TEXT_MAX]; /* why nothing is taken any more; empty: all is well */
+    char broken[BERTH_ERR_TEXT_MAX]; /* why the store rejects everything; empty: the store works */
 
-    /* The writer's own, once its thread runs. */
+    /* Used only by the writer thread, once it runs. */
     struct ledger ledger;
     struct db writer;
-    struct queue found; /* ready to be told */
-    size_t batch_len;   /* of the last batch */
+    struct queue found; /* transactions to be delivered */
+    size_t batch_len;   /* size of the last batch */
     int wal_pages, wal_pages_tried;
-    bool full;        /* the reserve is given up: only what deletes is taken */
-    bool idle_failed; /* sweeping waits for a batch that succeeds */
+    bool full;        /* the reserve is released: only transactions that delete are accepted */
+    bool idle_failed; /* sweeping waits for a successful batch */
 };
 
 static inline struct sqlite_store *sqlite_of(struct store *s)
@@ -243,38 +243,39 @@ static inline struct sqlite_store *sqlite_of(struct store *s)
     return (struct sqlite_store *)s;
 }
 
-/* Runs something where the ledger and the writer's connection may be used. */
+/* Runs a function where the ledger and the writer's connection may be used, and waits for it. */
 int sqlite_call(struct sqlite_store *s, int (*run)(struct sqlite_store *s, void *ctx, struct berth_err *err), void *ctx,
                 struct berth_err *err);
 
-/* Begins with the writer's connection open and settled, and the ledger filled. */
+/* Starts the writer thread. The writer's connection must be open and set up, and the ledger filled. */
 int sqlite_writer_start(struct sqlite_store *s, struct berth_err *err);
-/* Ends the thread; nothing waits by now. */
+/* Stops the thread; the queue must be empty. */
 void sqlite_writer_stop(struct sqlite_store *s);
-/* For the writer's connection to a file that is known to be good. */
+/* Finishes the setup of the writer's connection to a verified file. */
 void sqlite_writer_settle(struct sqlite_store *s);
-/* Opens the writer's connection if it is closed. What is on disk beyond the ledger is added to `found`. -EBADMSG: the
- * disk has not what it had. */
+/* Opens the writer's connection if it is closed. Transactions on disk that are missing in the ledger are added to
+ * `found`. Returns -EBADMSG if data is missing on the disk. */
 int sqlite_writer_connect(struct sqlite_store *s, struct queue *found, struct berth_err *err);
-/* A job; ctx: the revision. */
+/* Compacts, as a task for sqlite_call; ctx: the revision. */
 int sqlite_writer_compact(struct sqlite_store *s, void *ctx, struct berth_err *err);
 
-/* On a full disk: moves what deletes nothing from the batch to `out`, failed. */
+/* On a full disk: moves transactions without deletions from the batch to `out`, as failed. */
 void reserve_batch_cut(struct queue *batch, struct queue *out);
 
-/* Evaluates a transaction and, if it happens, writes its rows and counts them in the ledger. */
+/* Evaluates a transaction. If it takes effect, writes its rows and updates the ledger. */
 int change_row_write(struct db *db, struct ledger *ledger, struct queued *q, struct berth_err *err);
 enum { SWEEP_MAX = 2048 };
-/* Forgets what the next changes up to the compacted revision have replaced, and deletions among them. */
+/* Deletes the rows that the next changes up to the compacted revision have replaced, and these changes if they are
+ * deletions. */
 int change_sweep(struct db *db, struct totals *now, int rows_max, struct berth_err *err);
 bool change_sweep_left(const struct totals *now);
 
-/* A step towards a log without records up to `goal`: the last one that goes stays, emptied, for its chain. */
+/* Removes the next log records up to `goal`. The last removed record stays as an empty row, for its chain hash. */
 int log_trim_step(struct db *db, uint64_t *trimmed, uint64_t goal, int rows_max, struct berth_err *err);
 /* Verifies the log; *ret_trimmed as in the ledger. */
 int log_check(struct db *db, const struct totals *disk, uint64_t *ret_trimmed, struct berth_err *err);
 
-/* A state of the file, held still. A visitor may read too: it gets a connection of its own. */
+/* A consistent state of the file, held by a read transaction. A nested read gets its own connection. */
 struct reading {
     struct db *db;
     struct db extra;

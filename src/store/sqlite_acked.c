@@ -1,8 +1,9 @@
-/* sqlite_acked.c - the mark of what was acknowledged: the last revision with its checksum, in two files.
+/* sqlite_acked.c - the mark of the last acknowledged revision, with its checksum, in two files.
  *
- * The mark is overwritten in place, without sync, after each commit: a power failure leaves the old one or the new one, as both
- * fit one sector. A file appears whole (written aside, synced, renamed), so one that is empty or torn is damage. The two
- * files are written one after the other: a reader always finds one of them at rest.
+ * The mark is overwritten in place after each commit, without sync. Old and new mark fit one sector, so a power failure
+ * leaves one of them. The files are created atomically (written under another name, synced, renamed), so an empty or
+ * torn file is damage. The two files are written one after another, so a reader always finds one that is not being
+ * written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include "base/hash.h"
 #include "store/sqlite.h"
 
-/* Revision and its hash, of fixed length so that one write replaces the other. */
+/* Revision and its hash, with a fixed length, so that one write replaces the mark. */
 #define ACKED_FORMAT "%020" PRIu64 " %016" PRIx64 "\n"
 enum { ACKED_LEN = 38, ACKED_SEED = 0xac };
 static const char *const names[ACKED_COPIES] = {"acked", "acked.2"};
@@ -51,7 +52,7 @@ static enum copy copy_read(const struct folder *f, size_t i, uint64_t *ret)
     return COPY_GOOD;
 }
 
-/* False: all copies that are there are bad. */
+/* Returns false if all existing copies are damaged. */
 static bool copies_read(const struct folder *f, uint64_t *ret)
 {
     bool good = false, bad = false;
@@ -71,7 +72,7 @@ int folder_acked(const struct folder *f, uint64_t *ret, struct berth_err *err)
 {
     enum { TRIES = 5, PAUSE_NS = 2000000 };
 
-    /* A process that writes the marks at this moment may show half of one. */
+    /* Another process may be writing the marks, so a read may see half of one. */
     for (int i = 0; i < TRIES; i++) {
         if (copies_read(f, ret))
             return 0;
@@ -83,7 +84,7 @@ int folder_acked(const struct folder *f, uint64_t *ret, struct berth_err *err)
                    f->path, names[0], names[1]);
 }
 
-/* A new mark, which appears whole; -1: it cannot be made now. */
+/* Creates a new mark file atomically. Returns -1 if that is currently impossible. */
 static int copy_make(struct folder *f, size_t i, const char *text)
 {
     static const char aside[] = "acked.new";
@@ -108,8 +109,7 @@ void folder_set_acked(struct folder *f, uint64_t revision)
             f->acked_fd[i] = copy_make(f, i, text);
             if (f->acked_fd[i] >= 0)
                 continue;
-            f->acked_fd[i] =
-                openat(f->fd, names[i], O_RDWR | O_CLOEXEC | O_NOFOLLOW); /* a full disk has room for that */
+            f->acked_fd[i] = openat(f->fd, names[i], O_RDWR | O_CLOEXEC | O_NOFOLLOW); /* also works on a full disk */
         }
         ssize_t written = pwrite(f->acked_fd[i], text, ACKED_LEN, 0);
         (void)written;

@@ -1,4 +1,4 @@
-/* sqlite_change.c - rows of history: written with a transaction, dropped after a compaction. */
+/* sqlite_change.c - rows of history: written with a transaction, deleted after a compaction. */
 #include <assert.h>
 #include <string.h>
 
@@ -13,7 +13,8 @@ static int write_change(struct db *db, const struct store_op *op, const struct e
     uint64_t sum = change_row_sum(&change, op->value);
     sqlite3_stmt *row = db->statements[ST_CHANGE_ADD];
 
-    /* Binding by reference: the transaction outlives the statement's run. Failures to bind show when it runs. */
+    /* Binds by reference, because the transaction outlives the statement. A failed bind is detected when the statement
+     * runs. */
     (void)sqlite3_bind_int64(row, 1, (int64_t)change.place);
     (void)sqlite3_bind_text(row, 2, op->key, -1, SQLITE_STATIC);
     (void)sqlite3_bind_int64(row, 3, (int64_t)change.replaced);
@@ -100,7 +101,7 @@ int change_sweep(struct db *db, struct totals *now, int rows_max, struct berth_e
     (void)sqlite3_bind_int64(row, 1, (int64_t)now->swept);
     (void)sqlite3_bind_int64(row, 2, (int64_t)end);
     (void)sqlite3_bind_int(row, 3, rows_max);
-    /* Read first, then delete: a table is not changed under a walk through it. */
+    /* Reads first, then deletes: a table must not change during a walk through it. */
     while ((code = sqlite3_step(row)) == SQLITE_ROW)
         rows[len++] = (struct swept){(uint64_t)sqlite3_column_int64(row, 0), (uint64_t)sqlite3_column_int64(row, 1),
                                      sqlite3_column_int(row, 2)};

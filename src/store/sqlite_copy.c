@@ -1,4 +1,4 @@
-/* sqlite_copy.c - backup and restore: a store in one plain file, verified before it gets its name. */
+/* sqlite_copy.c - backup and restore: a store in one plain file, verified before it gets its final name. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "store/sqlite.h"
 
-/* Fills an empty file with all pages of one state. Not synced: whoever gives it its name does that. */
+/* Copies all pages of one state to an empty file. Does not sync; folder_file_publish syncs the file later. */
 static int copy_pages(struct db *from, const char *path, struct berth_err *err)
 {
     CLEANUP(db) struct db to = {0};
@@ -20,14 +20,15 @@ static int copy_pages(struct db *from, const char *path, struct berth_err *err)
     if (!backup)
         return db_failed(&to, err);
     (void)sqlite3_backup_step(backup, -1);
-    /* Errors of either side end up at the target's connection. */
+    /* The target's connection has the errors of both sides. */
     if (sqlite3_backup_finish(backup) != SQLITE_OK)
         return db_failed(&to, err);
-    /* The copy says of itself that it has a write-ahead log; alone it has none, and needs none to be read. */
+    /* The copied header says that the file has a write-ahead log. The copy has none, and must be readable without
+     * one. */
     return db_exec(&to, "PRAGMA journal_mode = DELETE", err);
 }
 
-/* Copies and verifies; *ret: the copy's revision. */
+/* Copies and verifies; *ret: the revision of the copy. */
 static int copy_whole(struct db *from, const char *path, uint64_t *ret, struct berth_err *err)
 {
     CLEANUP(db) struct db copy = {0};
@@ -70,7 +71,7 @@ int sqlite_backup(struct store *base, const char *path, struct berth_err *err)
     return rc;
 }
 
-/* The file of a store in use is not whole without its write-ahead log. */
+/* Rejects the file of a store in use, which is incomplete without its write-ahead log. */
 static int check_alone(const char *backup, struct berth_err *err)
 {
     CLEANUP(str) struct str wal = {0};
@@ -90,15 +91,15 @@ static int restore_into(struct folder *f, const char *backup, struct berth_err *
         return refuse_existing(path, err);
     int rc = folder_lock(f, err);
     if (rc == 0 && folder_has(f, STORE_FILE))
-        rc = refuse_existing(path, err); /* made between the two looks */
+        rc = refuse_existing(path, err); /* created between the two checks */
     if (rc == 0)
         rc = db_open(&from, backup, DB_FROZEN, err);
     if (rc < 0)
         return rc;
     uint64_t revision = 0;
     rc = copy_whole(&from, made, &revision, err);
-    /* What the lost store had beyond the backup is lost knowingly. The mark comes first, and stays: a crash before the store
-     * has its name leaves a folder that misses a store, not one that is taken for new. */
+    /* A restore accepts the loss of data after the backup, so the mark is reset. The mark is written first and stays: a
+     * crash before the store has its name then leaves a directory without its store, not one that is taken for new. */
     if (rc == 0)
         rc = folder_restart_acked(f, revision, err);
     if (rc == 0) {

@@ -1,4 +1,4 @@
-/* sqlite_damage_test.c - damage anywhere is refused with a sentence, and refusing changes nothing. */
+/* sqlite_damage_test.c - tests that any damage is rejected with an error text and without changes. */
 #include "store/sqlite.h"
 
 #include <sys/stat.h>
@@ -44,7 +44,7 @@ static void file_write(const char *path, const struct blob *b)
     assert_int_equal(fclose(f), 0);
 }
 
-/* A store, and what it was when it was whole. */
+/* A store to be damaged, with its undamaged contents. */
 struct patient {
     char dir[256], path[300], wal[320], acked[300], acked_copy[300];
     struct blob file, log, mark;
@@ -98,7 +98,7 @@ static int closed_setup(void **state)
     return 0;
 }
 
-/* As a process leaves it that was killed: most of it is in the write-ahead log. */
+/* Leaves the files of a killed process: most data is in the write-ahead log. */
 static int killed_setup(void **state)
 {
     struct patient *p = mem_zalloc(sizeof *p);
@@ -151,7 +151,7 @@ static void assert_unchanged(const char *path, const struct blob *before)
     mem_free(now.at);
 }
 
-/* Opens it: true if it was refused, with a sentence and without a change; else it must be whole. */
+/* Opens the store. Returns true if it was rejected with a text and without changes; otherwise it must be complete. */
 static bool refused_or_whole(const struct patient *p, const struct store_options *options, struct berth_err *err)
 {
     struct store *s = NULL;
@@ -183,7 +183,8 @@ static void edited_rows_are_refused(void **state)
         const char *sql, *word;
     } rows[] = {
         {"UPDATE change SET value = x'00' WHERE key = 'last'",                                                  "checksum"                         },
-        {"UPDATE change SET value = '1' WHERE key = 'last'",                                                    "checksum"                         }, /* the same byte, but text */
+ /* the same byte, but as text */
+        {"UPDATE change SET value = '1' WHERE key = 'last'",                                                    "checksum"                         },
         {"UPDATE change SET value = NULL WHERE key = 'last'",                                                   "checksum"                         },
         {"UPDATE change SET value = x'' WHERE value IS NULL",                                                   "checksum"                         },
         {"UPDATE change SET key = 'lost' WHERE key = 'last'",                                                   "checksum"                         },
@@ -247,7 +248,7 @@ static void edited_rows_are_refused(void **state)
     assert_false(refused_or_whole(p, &existing, &err));
 }
 
-/* Rows that carry good checksums but contradict each other, as after a write that the disk lost. */
+/* Rows with valid checksums that contradict each other, as after a lost write. */
 static void rows_of_another_time_are_refused(void **state)
 {
     struct patient *p = *state;
@@ -258,7 +259,7 @@ static void rows_of_another_time_are_refused(void **state)
     assert_int_equal(db_open(&db, p->path, DB_WRITE, NULL), 0);
     assert_int_equal(db_prepare(&db, NULL), 0);
     assert_int_equal(ledger_verify(&db, &ledger, NULL), 0);
-    ledger.now.revision--; /* the table of changes has one revision more than meta knows */
+    ledger.now.revision--; /* the table of changes has one revision more than meta */
     assert_int_equal(totals_write(&db, &ledger.now, NULL), 0);
     db_close(&db);
     ledger_done(&ledger);
@@ -276,7 +277,7 @@ static void flipped_bytes_are_refused_or_do_no_harm(void **state)
     for (uint64_t i = 0; i < FLIPS; i++) {
         struct berth_err err = {0};
         uint64_t dice = hash_u64(i + 1);
-        size_t at = i < 100 ? i : dice % p->file.len; /* every byte of the header */
+        size_t at = i < 100 ? i : dice % p->file.len; /* every byte of the header, then random ones */
         patient_heal(p);
         struct blob bad = blob_copy(&p->file);
         bad.at[at] = (char)(bad.at[at] ^ (1 << dice % 8));
@@ -284,10 +285,10 @@ static void flipped_bytes_are_refused_or_do_no_harm(void **state)
         mem_free(bad.at);
         refused += refused_or_whole(p, i % 2 ? &existing : &readonly, &err);
     }
-    assert_true(refused > FLIPS / 4); /* the rest hit free space and counters */
+    assert_true(refused > FLIPS / 4); /* other flips hit free space and counters */
 }
 
-/* No row is touched by it: only SQLite's own check can tell. */
+/* No row is damaged: only SQLite's own check finds this. */
 static void a_wrong_list_of_free_pages_is_refused(void **state)
 {
     struct patient *p = *state;
@@ -349,7 +350,7 @@ static const char *const bad_marks[] = {
     "x",
     "00000000000000000007",
     "99999999999999999999 0000000000000000\n",
-    "00000000000000000000 0000000000000000\n", /* as of a store that has nothing */
+    "00000000000000000000 0000000000000000\n", /* a mark of revision 0 with a wrong hash */
 };
 enum { BAD_MARKS = sizeof bad_marks / sizeof *bad_marks };
 
@@ -358,7 +359,7 @@ static void mark_write(const char *path, const char *mark)
     file_write(path, &(struct blob){(char *)mark, strlen(mark)});
 }
 
-/* One good copy of the mark is enough, and makes the other one good again. */
+/* One valid copy of the mark is sufficient, and repairs the other one. */
 static void one_bad_mark_is_healed(void **state)
 {
     struct patient *p = *state;
@@ -373,7 +374,7 @@ static void one_bad_mark_is_healed(void **state)
         }
 }
 
-/* A mark that cannot be read may have said that something is missing. */
+/* An unreadable mark could have shown that data is missing. */
 static void bad_marks_are_refused(void **state)
 {
     struct patient *p = *state;
@@ -383,14 +384,14 @@ static void bad_marks_are_refused(void **state)
             patient_heal(p);
             mark_write(p->acked, bad_marks[i]);
             mark_write(p->acked_copy, bad_marks[i]);
-            if (alone) /* as a store of earlier versions has it */
+            if (alone) /* as in stores of earlier versions */
                 assert_int_equal(unlink(p->acked_copy), 0);
             struct store *store = NULL;
             assert_int_equal(store_sqlite_open(p->dir, i % 2 ? &existing : &readonly, &store, &err), -EBADMSG);
             assert_non_null(strstr(err.text, "acked"));
             assert_unchanged(p->path, &p->file);
         }
-    /* What the text says to do helps. */
+    /* The remedy in the error text works. */
     struct berth_err err = {0};
     assert_int_equal(unlink(p->acked), 0);
     assert_false(refused_or_whole(p, &existing, &err));
@@ -398,7 +399,7 @@ static void bad_marks_are_refused(void **state)
     assert_unchanged(p->acked_copy, &p->mark);
 }
 
-/* The copy alone proves that an end is missing. */
+/* The second copy alone proves that data at the end is missing. */
 static void the_second_mark_is_evidence(void **state)
 {
     struct patient *p = *state;

@@ -1,4 +1,4 @@
-/* sqlite_db.c - a connection to an SQLite file: its settings, its statements, its errors in words. */
+/* sqlite_db.c - a connection to an SQLite file: its settings, statements and error texts. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include "base/str.h"
 #include "store/sqlite.h"
 
-/* Durability first: FULL syncs the write-ahead log at every commit. Files are not mapped into memory, as a failing disk
- * would then be a signal and not an error. Checkpoints are the writer's own, made when nothing waits. */
+/* FULL syncs the write-ahead log at every commit. Files are not memory-mapped, because a failing disk would then cause
+ * a signal instead of an error. The writer runs checkpoints itself, when no transaction waits. */
 static const char settings[] = "PRAGMA synchronous = FULL;"
                                "PRAGMA wal_autocheckpoint = 0;"
                                "PRAGMA mmap_size = 0;"
@@ -33,7 +33,8 @@ static const char *const statements[STATEMENTS_LEN] = {
                     " log_chain = ?6, sum = ?7 WHERE one = 1",
 };
 
-/* What the system said. SQLite does not pass it on when a commit fails, but the file of the log remembers. */
+/* Returns the errno of the system. SQLite does not report it for a failed commit, but the write-ahead log's file stores
+ * it. */
 static int system_error(const struct db *db, int code)
 {
     int sys = sqlite3_system_errno(db->handle);
@@ -85,7 +86,7 @@ int db_damaged(const struct db *db, struct berth_err *err, const char *fmt, ...)
     return err_set(err, EBADMSG, "%s is damaged: %s; move it away and restore a backup", db->path, what);
 }
 
-/* As a URI, so that no character of a path means something to SQLite. */
+/* Encodes the path as a URI, so that no character is special to SQLite. */
 static void uri_of(struct str *uri, const char *path, enum db_mode mode)
 {
     str_add(uri, "file:");
@@ -113,11 +114,11 @@ int db_open(struct db *db, const char *path, enum db_mode mode, struct berth_err
         return rc;
     }
     (void)sqlite3_busy_timeout(db->handle, DB_BUSY_MS);
-    /* Until it is known to be good, closing must not touch what is there. */
+    /* Until the file is verified, closing must not change it. */
     (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     if (mode == DB_FROZEN)
-        return 0; /* settings would read it */
+        return 0; /* the settings would read the file */
     int rc = db_exec(db, settings, err);
     if (rc < 0)
         db_close(db);
@@ -129,7 +130,7 @@ int db_read_header(struct db *db, unsigned char ret[static DB_HEADER_LEN], struc
     sqlite3_file *file = NULL;
     (void)sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_FILE_POINTER, &file);
     int code = file && file->pMethods ? file->pMethods->xRead(file, ret, DB_HEADER_LEN, 0) : SQLITE_IOERR;
-    if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) /* a short one is filled up with zeros */
+    if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) /* a short read is filled up with zeros */
         return err_set(err, EIO, "%s: cannot be read; check the disk", db->path);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* sqlite_fault_test.c - a disk that fails: what was acknowledged is there, what was told is true, and it goes on. */
+/* sqlite_fault_test.c - tests disk failures: acknowledged data survives, reports are true, and the store recovers. */
 #include "store/sqlite.h"
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include "store/failing_disk_test.h"
 #include "store/store_test.h"
 
-/* ---- every operation in turn ------------------------------------------------------------------------------------- */
+/* ---- every operation fails once --------------------------------------------------------------------------------- */
 
 static const struct store_options create = {.create = true};
 
@@ -20,7 +20,7 @@ struct run {
     struct str heard;
 };
 
-/* A short life of a store: a few commits, one of them large, a compaction. */
+/* Runs a short sequence on a store: a few commits, one of them large, and a compaction. */
 static void live(const char *dir, struct run *run, const char *large)
 {
     struct store *s = NULL;
@@ -49,7 +49,7 @@ static void live(const char *dir, struct run *run, const char *large)
     store_close(s);
 }
 
-/* The events after a revision; to be freed. */
+/* Returns the events after a revision; the caller frees them. */
 static char *heard_after(const char *heard, uint64_t revision)
 {
     struct str after = {0};
@@ -61,7 +61,8 @@ static char *heard_after(const char *heard, uint64_t revision)
     return str_take(&after);
 }
 
-/* Each acknowledged transaction is in the log at its place; what was heard is what history says. */
+/* Checks that each acknowledged transaction is in the log at its place, and that the reported events match the
+ * history. */
 static void judge(const char *dir, const struct run *run, const char *label, unsigned n)
 {
     struct berth_err err = {0};
@@ -92,7 +93,7 @@ static void judge(const char *dir, const struct run *run, const char *label, uns
     }
     if (store_revision(s) < last)
         fail_msg("%s %u: revision", label, n);
-    /* A commit that failed may be there after a restart, unheard: but only at the very end. */
+    /* A failed commit may be present after a restart without a report, but only as the last one. */
     CLEANUP(mem) char *past = history_text(s, "", store_compacted(s), 0);
     CLEANUP(mem) char *heard = heard_after(str_text(&run->heard), store_compacted(s));
     if (strncmp(past, heard, strlen(heard)) != 0)
@@ -232,7 +233,7 @@ static void it_tries_again_until_the_disk_is_back(void **state)
     disk_fails(FAULT_WRITE, SQLITE_IOERR_WRITE, EIO, "-wal", 0, 1);
     struct outcome o = try_put(b, "2");
     assert_code(o.result.rc, EIO);
-    /* The connection is opened anew by the next batch; that fails twice. */
+    /* The next batch reconnects; that fails twice. */
     disk_fails(FAULT_WRITE, SQLITE_IOERR_WRITE, EIO, "-wal", 0, 1);
     o = try_put(b, "3");
     assert_code(o.result.rc, EIO);
@@ -245,7 +246,7 @@ static void it_tries_again_until_the_disk_is_back(void **state)
     assert_string_equal(b->heard.at, "a=1@1/1 a=5@1/2");
 }
 
-/* Fails the commit, and then the opening of the connection as often as told. */
+/* Fails the commit, and then the given number of reconnects. */
 struct blocked {
     unsigned times;
 };
@@ -265,13 +266,13 @@ static void a_connection_that_cannot_be_opened_is_tried_later(void **state)
     disk.opening = block_opening;
     for (int i = 0; i < 3; i++)
         assert_code(try_put(b, "2").result.rc, EIO);
-    assert_text(range_text(b->store, "", 0), "a=1@1/1"); /* reads go on */
+    assert_text(range_text(b->store, "", 0), "a=1@1/1"); /* reads still work */
     assert_int_equal(try_put(b, "3").result.rc, 0);
     assert_int_equal(disk_works(), 3);
     assert_string_equal(b->heard.at, "a=1@1/1 a=3@1/2");
 }
 
-/* Does what the failed commit was to do, as if it had reached the disk after all. */
+/* Writes the data of the failed commit, as if the commit had reached the disk. */
 static void commit_beside(void *ctx)
 {
     const struct bed *b = ctx;
@@ -315,10 +316,10 @@ static void what_turns_out_durable_is_told(void **state)
     assert_text(history_text(b->store, "", 0, 0), "a=1@1/1 a=2@1/2 b=@2/2 -b@2/3 a=4@1/4");
 }
 
-/* The same, so large that reading it once leaves little of it in the page cache; then reading goes wrong for a while. */
+/* The same with so much data that little of it stays in the page cache; then reads fail for a while. */
 struct large_beside {
     const struct bed *bed;
-    unsigned reads; /* that go well */
+    unsigned reads; /* number of reads that succeed */
 };
 
 enum { LARGE_TXNS = 3, LARGE_OPS = 90, LARGE_BYTES = 100000 };
@@ -361,7 +362,7 @@ static void count_event(void *ctx, const struct store_event *event)
         counts[event->revision - 2]++;
 }
 
-/* Wherever reading stops, each transaction is told whole, and in the end each was told. */
+/* Wherever reading stops, transactions are reported completely, and finally all of them. */
 static void what_is_found_is_told_whole(void **state)
 {
     struct bed *b = *state;
@@ -414,13 +415,13 @@ static void a_disk_that_forgot_is_given_up(void **state)
         assert_non_null(strstr(err.text, "restore a backup"));
     }
     assert_code(store_compact(b->store, 1, &err), EIO);
-    assert_text(range_text(b->store, "", 0), "a=1@1/1"); /* to save what can be saved */
+    assert_text(range_text(b->store, "", 0), "a=1@1/1"); /* reading still works, to rescue data */
     assert_string_equal(b->heard.at, "a=1@1/1");
 }
 
-/* ---- a limit of the system ------------------------------------------------------------------------------------------ */
+/* ---- file size limit -------------------------------------------------------------------------------------------- */
 
-/* In a process of its own, as a limit cannot be taken back for others. Returns what went wrong, or 0. */
+/* Runs in its own process, because a limit cannot be removed again. Returns the failed step, or 0. */
 static int write_against_limit(const char *dir)
 {
     struct store *s = NULL;

@@ -1,4 +1,4 @@
-/* sqlite_folder.c - the folder of a store: who has it, files that appear whole. */
+/* sqlite_folder.c - the directory of a store: its lock, and atomic creation of files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -25,7 +25,7 @@ static int take_fd(int *fd)
     return taken;
 }
 
-/* Syncs the folder that holds this path: a new name is durable only then. */
+/* Syncs the parent directory of a path. Only then is a new name durable. */
 static int sync_parent(const char *path)
 {
     CLEANUP(mem) char *copy = mem_strdup(path);
@@ -49,7 +49,7 @@ int folder_open(const char *dir, bool create, struct folder *ret, struct berth_e
     int rc = create ? make_folder(dir, err) : 0;
     if (rc < 0)
         return rc;
-    /* Absolute: the process may change its folder before a connection is opened anew. */
+    /* Absolute, because the process may change its working directory before it reconnects. */
     char *path = realpath(dir, NULL);
     if (!path)
         return err_set(err, errno, "cannot open the folder %s: %s", dir, strerror(errno));
@@ -107,7 +107,7 @@ int folder_lock(struct folder *f, struct berth_err *err)
                        f->path, *text ? text : "(not known)");
     }
     int len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    /* The number is for people: on a full disk the lock holds without it. */
+    /* The pid is informational: the lock works without it on a full disk. */
     if (ftruncate(fd, 0) < 0 || (pwrite(fd, text, (size_t)len, 0) != len && errno != ENOSPC))
         return err_set(err, errno, "cannot write %s/lock: %s", f->path, strerror(errno));
     f->lock_fd = take_fd(&fd);
@@ -145,7 +145,7 @@ static int rename_to_free(const char *from, const char *to)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    /* A file system that knows no such rename has links, which never replace either. */
+    /* File systems without RENAME_NOREPLACE have links, which also never replace a file. */
     if (link(from, to) < 0)
         return -errno;
     (void)unlink(from);

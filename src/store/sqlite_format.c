@@ -1,4 +1,4 @@
-/* sqlite_format.c - what makes an SQLite file a store of ours, and how it came to its present form. */
+/* sqlite_format.c - the format of a store's SQLite file, and migrations from older formats. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -59,17 +59,17 @@ static int first_totals(struct db *db, struct berth_err *err)
     return rc < 0 ? rc : totals_write(db, &(struct totals){0}, err);
 }
 
-/* Row n takes a file from format n to n + 1; making a store is to migrate an empty file. A row that was released is
- * never edited: files of its time depend on it. */
+/* Row n migrates a file from format n to n + 1. A new store is an empty file that is migrated. A released row is never
+ * edited, because existing files depend on it. */
 static const struct {
     const char *sql;
-    int (*then)(struct db *db, struct berth_err *err); /* what SQL cannot do; may be NULL */
+    int (*then)(struct db *db, struct berth_err *err); /* for changes that SQL cannot express; may be NULL */
 } migrations[STORE_FORMAT] = {
     {
      "CREATE TABLE change ("
-        "  place INTEGER PRIMARY KEY," /* revision * 2^18 + nth change of the transaction */
+        "  place INTEGER PRIMARY KEY," /* revision * 2^18 + index of the change in its transaction */
         "  key TEXT NOT NULL,"
-        "  replaced INTEGER NOT NULL," /* place of the key's value until then; 0: there was none */
+        "  replaced INTEGER NOT NULL," /* place of the key's previous value; 0: none */
         "  created INTEGER NOT NULL,"
         "  sum INTEGER NOT NULL,"
         "  value BLOB);" /* NULL: deleted */
@@ -82,14 +82,15 @@ static const struct {
         "  one INTEGER PRIMARY KEY CHECK (one = 1),"
         "  revision INTEGER NOT NULL, compacted INTEGER NOT NULL, swept INTEGER NOT NULL, digest INTEGER NOT NULL,"
         "  log_seq INTEGER NOT NULL, log_chain INTEGER NOT NULL, sum INTEGER NOT NULL);"
-        "INSERT INTO meta VALUES (1, 0, 0, 0, 0, 0, 0, 0);",                        first_totals,
+        "INSERT INTO meta VALUES (1, 0, 0, 0, 0, 0, 0, 0);", first_totals,
      },
     {
-     "",                                                                                   NULL, /* the same tables; what is older does not know of a log that was trimmed */
-    },
+     /* the tables are unchanged; older versions do not support a trimmed log */
+        "",                                                      NULL,
+     },
 };
 
-/* ---- recognising, migrating, making ------------------------------------------------------------------------------- */
+/* ---- recognising, migrating, creating --------------------------------------------------------------------------- */
 
 static int check_version(const struct db *db, int64_t version, struct berth_err *err)
 {
@@ -105,7 +106,7 @@ static int32_t word_at(const unsigned char *at)
     return (int32_t)((uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]);
 }
 
-/* Looks at the bytes of the header only: pages after it may be stale, and good in the write-ahead log. */
+/* Reads only the header, because later pages may be outdated while the write-ahead log has the valid ones. */
 int format_probe(const char *path, struct berth_err *err)
 {
     static const char magic[16] = "SQLite format 3";
@@ -175,7 +176,7 @@ int format_create(struct folder *f, struct berth_err *err)
     if (rc == 0)
         rc = fill(made, err);
     if (rc == 0) {
-        folder_file_remove_beside(path); /* a write-ahead log without its store must not be taken for the new one's */
+        folder_file_remove_beside(path); /* a leftover write-ahead log must not be applied to the new store */
         rc = folder_file_publish(made, path, err);
     }
     if (rc < 0)

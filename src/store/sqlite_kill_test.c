@@ -1,4 +1,4 @@
-/* sqlite_kill_test.c - kill -9 in the middle of a stream of writes: what was acknowledged is there, time after time. */
+/* sqlite_kill_test.c - kills a writing process with SIGKILL, repeatedly: acknowledged data must survive. */
 #include "store/store_test.h"
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 enum { ROUNDS = 20, FLIGHT = 24 };
 
-/* What the child says of each transaction as soon as it is told of success. */
+/* Message of the child for each transaction that was acknowledged. */
 struct word {
     uint64_t number, revision, seq;
 };
@@ -104,7 +104,7 @@ static void kill_nine_loses_nothing(void **state)
             child_main(dir, fds[1], seen.next);
         }
         (void)close(fds[1]);
-        /* Killed after some number of words, wherever it is by then; the rest of the pipe counts too. */
+        /* Killed after some number of messages, in any state; the rest of the pipe counts, too. */
         uint64_t enough = 1 + hash_u64(round) % 400, words = 0;
         for (struct word word; read(fds[0], &word, sizeof word) == sizeof word;) {
             assert_true(words < 1 << 20);

@@ -1,7 +1,7 @@
-/* sqlite_log.c - the log: read, verified, trimmed.
+/* sqlite_log.c - the log: reading, verifying, trimming.
  *
- * Records go from its beginning. The last of them stays as a row without revision and bytes, so that the chain of what
- * follows can be proved; a record proper is never empty.
+ * Records are trimmed from the beginning. The last trimmed record stays as a row without revision and bytes, so that
+ * the chain of later records can be verified. A real record is never empty.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #define LOG_COLUMNS "seq, revision, chain, record"
 
-/* Reads and checks a row of LOG_COLUMNS, given the chain up to it. */
+/* Reads and verifies a row of LOG_COLUMNS, given the chain hash before it. */
 static int record_row_read(const struct db *db, sqlite3_stmt *row, uint64_t chain_before, struct store_record *ret,
                            struct berth_err *err)
 {
@@ -29,14 +29,14 @@ static int record_row_read(const struct db *db, sqlite3_stmt *row, uint64_t chai
     return 0;
 }
 
-/* Is this the row that trimming has left? */
+/* Returns whether this is the empty row that trimming leaves. */
 static bool row_is_stub(sqlite3_stmt *row)
 {
     return sqlite3_column_int64(row, 1) == 0 && sqlite3_column_type(row, 3) == SQLITE_BLOB &&
            sqlite3_column_bytes(row, 3) == 0;
 }
 
-/* ---- verifying ----------------------------------------------------------------------------------------------------- */
+/* ---- verifying -------------------------------------------------------------------------------------------------- */
 
 int log_check(struct db *db, const struct totals *disk, uint64_t *ret_trimmed, struct berth_err *err)
 {
@@ -71,9 +71,9 @@ int log_check(struct db *db, const struct totals *disk, uint64_t *ret_trimmed, s
     return 0;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-/* Visits the rows of one state of the file. `trimmed`: what the caller knows to be. */
+/* Visits the rows of one state of the file. `trimmed`: the last trimmed record known to the caller. */
 static int visit_rows(struct db *db, uint64_t from_seq, uint64_t to_seq, uint64_t trimmed, store_visit_record *visit,
                       void *ctx, struct berth_err *err)
 {
@@ -99,7 +99,7 @@ static int visit_rows(struct db *db, uint64_t from_seq, uint64_t to_seq, uint64_
             from_seq = seq + 1;
         }
         if (seq < from_seq) {
-            chain = (uint64_t)sqlite3_column_int64(row, 2); /* the one before, for the chain */
+            chain = (uint64_t)sqlite3_column_int64(row, 2); /* the preceding record, for the chain */
             continue;
         }
         int rc = record_row_read(db, row, chain, &record, err);
@@ -137,7 +137,7 @@ int sqlite_log_beside(struct store *base, uint64_t from_seq, uint64_t to_seq, st
     return rc;
 }
 
-/* ---- trimming ------------------------------------------------------------------------------------------------------ */
+/* ---- trimming --------------------------------------------------------------------------------------------------- */
 
 int sqlite_log_trim(struct store *base, uint64_t seq, struct berth_err *err)
 {

@@ -1,7 +1,8 @@
 /* sqlite_read.c - range and history, on the caller's thread.
  *
- * Each reads one state of the file, whatever is committed meanwhile. The state of keys at a revision r is that of the
- * present keys not written since, and what the first change of every other key after r has replaced.
+ * Each call reads one consistent state of the file, even if transactions commit meanwhile. The keys at revision r are
+ * the present keys that were not written after r, and for every other key the value that its first change after r
+ * replaced.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +19,7 @@ int reading_begin(struct reading *r, struct sqlite_store *s, struct totals *ret,
         return rc;
     r->db = taken ? &r->extra : &s->reader;
     rc = db_exec(r->db, "BEGIN", err);
-    return rc < 0 ? rc : totals_read(r->db, ret, err); /* the first read is what holds it */
+    return rc < 0 ? rc : totals_read(r->db, ret, err); /* the first read starts the transaction */
 }
 
 void reading_cleanup(struct reading *r)
@@ -28,7 +29,8 @@ void reading_cleanup(struct reading *r)
     db_close(&r->extra);
 }
 
-/* No byte of a key comes after '~', so these are the keys from the prefix up to the prefix and one more byte. */
+/* Keys contain no byte above '~', so the keys with a prefix lie between the prefix and the prefix plus one more
+ * byte. */
 static void bind_prefix(sqlite3_stmt *row, int nth, const char *prefix)
 {
     CLEANUP(str) struct str end = {0};
@@ -43,12 +45,12 @@ static void bind_prefix(sqlite3_stmt *row, int nth, const char *prefix)
 
 struct gathering {
     const char *prefix;
-    uint64_t revision; /* set where it was 0 */
+    uint64_t revision; /* filled in if it was 0 */
     uint64_t present;
     struct versions *to;
 };
 
-/* Where the ledger may be read. */
+/* Collects the present keys, where the ledger may be read. */
 static int gather(struct sqlite_store *s, void *ctx, struct berth_err *err)
 {
     struct gathering *g = ctx;
@@ -65,7 +67,7 @@ static int gather(struct sqlite_store *s, void *ctx, struct berth_err *err)
     return 0;
 }
 
-/* Adds what was replaced since. */
+/* Adds the values that were replaced after the revision. */
 static int gather_replaced(struct db *db, const struct gathering *g, struct berth_err *err)
 {
     CLEANUP(stmt) sqlite3_stmt *row = NULL;
@@ -133,7 +135,7 @@ int sqlite_range(struct store *base, const char *prefix, uint64_t revision, stor
 
     versions_init(&found);
     if (s->readonly) {
-        /* Another process writes: the ledger follows what is read. */
+        /* Another process writes the store, so the ledger is updated to the state that is read. */
         rc = reading_begin(&r, s, &totals, err);
         if (rc == 0)
             rc = ledger_follow(r.db, &s->ledger, err);
@@ -141,8 +143,8 @@ int sqlite_range(struct store *base, const char *prefix, uint64_t revision, stor
             rc = gather(s, &g, err);
         s->compacted = s->ledger.now.compacted;
     } else {
-        /* First the keys, then the state of the file: it has everything that the keys speak of, as no compaction goes
-         * beyond what was pumped. */
+        /* The keys are collected before the state is opened. The state then has every value of these keys, because
+         * compaction does not go beyond the pumped revision. */
         rc = sqlite_call(s, gather, &g, err);
         if (rc == 0)
             rc = reading_begin(&r, s, &totals, err);
@@ -157,7 +159,7 @@ int sqlite_range(struct store *base, const char *prefix, uint64_t revision, stor
 
 /* ---- history ----------------------------------------------------------------------------------------------------- */
 
-/* What a change has replaced, if it did; lives until the row is reset. */
+/* Reads the value that a change replaced, if any; valid until the row is reset. */
 static int replaced_read(struct db *db, sqlite3_stmt *row, const struct change *change, struct bytes *ret,
                          struct berth_err *err)
 {
@@ -171,7 +173,7 @@ static int replaced_read(struct db *db, sqlite3_stmt *row, const struct change *
                           place_revision(change->place), change->key);
     int rc = code == SQLITE_ROW ? change_row_read(db, row, &before, ret, err) : db_failed(db, err);
     if (rc == 0 && !ret->at)
-        ret->at = ""; /* it was there, and empty */
+        ret->at = ""; /* present, but empty */
     return rc;
 }
 

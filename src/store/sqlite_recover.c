@@ -1,4 +1,4 @@
-/* sqlite_recover.c - after a failure: open anew, compare with what is on disk, tell what turned out to be durable. */
+/* sqlite_recover.c - after a failure: reconnects, compares with the disk, and reports transactions that are durable. */
 #include <errno.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static void finding_clear(struct finding *f)
     f->ops.len = f->effects.len = 0;
 }
 
-/* Makes one found transaction of the changes gathered so far. */
+/* Creates a found transaction from the changes gathered so far. */
 static void finding_end(struct finding *f)
 {
     struct store_txn txn = {.ops = f->ops.at, .ops_len = f->ops.len};
@@ -40,7 +40,8 @@ static void *copy_of(const void *p, size_t len)
     return copy;
 }
 
-/* Reads back what came after a revision, as transactions that nobody waits for. On failure the last may be missing. */
+/* Reads the changes after a revision, as transactions without a submitter. After a failure the last one may be
+ * missing. */
 static int find_changes(struct db *db, uint64_t after, struct queue *to, struct berth_err *err)
 {
     CLEANUP(stmt) sqlite3_stmt *row = NULL;
@@ -76,7 +77,7 @@ static int find_changes(struct db *db, uint64_t after, struct queue *to, struct 
     return rc;
 }
 
-/* The ledger follows last, and as a whole or not at all: what it has is never looked for again. */
+/* Updates the ledger last, and completely or not at all, because contents of the ledger are never searched again. */
 static int catch_up(struct sqlite_store *s, struct queue *found, struct berth_err *err)
 {
     struct queue more = {0};

@@ -1,8 +1,8 @@
-/* sqlite_reserve.c - a file that keeps some room on the disk, to be given up when the disk is full.
+/* sqlite_reserve.c - a file that reserves disk space, released when the disk is full.
  *
- * A deletion writes before it frees anything, so on a full disk nothing could be deleted. The first failure for want of room
- * removes the reserve; from then on only transactions that delete something are taken, until the disk has room for the
- * reserve again.
+ * A deletion writes before it frees space, so on a full disk nothing could be deleted. The first failure with ENOSPC
+ * removes the reserve. From then on only transactions that delete are accepted, until there is space for the reserve
+ * again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ bool folder_reserve_release(const struct folder *f)
     return unlinkat(f->fd, RESERVE_FILE, 0) == 0;
 }
 
-/* A transaction of which something goes; a record comes with each. */
+/* Returns whether the transaction deletes something. Such a transaction may also append a record. */
 static bool frees(const struct queued *q)
 {
     for (size_t i = 0; i < q->txn.ops_len; i++)

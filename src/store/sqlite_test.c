@@ -1,4 +1,5 @@
-/* sqlite_test.c - the store in a file: opening, locking, formats, batches, compaction on disk, backup, reading beside. */
+/* sqlite_test.c - tests the SQLite store: opening, locking, formats, batches, compaction, backup, concurrent readers.
+ */
 #include "store/sqlite.h"
 
 #include <sys/stat.h>
@@ -8,9 +9,9 @@
 #include "store/store_test.h"
 
 struct room {
-    char dir[256]; /* of the store */
+    char dir[256]; /* directory of the store */
     char path[300], backup[300];
-    char base[256]; /* all of it */
+    char base[256]; /* parent of all directories */
 };
 
 static int room_setup(void **state)
@@ -32,7 +33,7 @@ static int room_teardown(void **state)
     return 0;
 }
 
-/* Must be refused with this code and this word; nothing comes of it. */
+/* Opening must fail with this code and this word in the text, and must create nothing. */
 static void refused(const char *dir, const struct store_options *options, int code, const char *word)
 {
     struct berth_err err = {0};
@@ -85,7 +86,7 @@ static void write_some(struct store *s)
     (void)drop(s, "k/1");
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- opening ---------------------------------------------------------------------------------------------------- */
 
 static void it_is_there_after_reopening(void **state)
 {
@@ -102,7 +103,7 @@ static void it_is_there_after_reopening(void **state)
     store_close(s);
     CLEANUP(str) struct str wal = {0};
     str_addf(&wal, "%s-wal", r->path);
-    assert_int_equal(access(wal.at, F_OK), -1); /* closed, it is one file */
+    assert_int_equal(access(wal.at, F_OK), -1); /* a closed store is one file */
 }
 
 static void only_its_owner_reads_it(void **state)
@@ -144,7 +145,7 @@ static void one_process_has_it(void **state)
     int status = 1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    write_some(s); /* undisturbed */
+    write_some(s); /* the owner is not disturbed */
     store_close(s);
     store_close(open_as(r->dir, &existing));
 }
@@ -158,7 +159,7 @@ static void what_is_not_there_is_not_made_unasked(void **state)
     assert_int_equal(mkdir(r->dir, 0700), 0);
     refused(r->dir, &existing, ENOENT, "no store");
     refused(r->dir, &(struct store_options){.create = true, .readonly = true}, ENOENT, "no store");
-    assert_int_equal(rmdir(r->dir), 0); /* it was empty */
+    assert_int_equal(rmdir(r->dir), 0); /* the directory is empty */
     CLEANUP(str) struct str deep = {0};
     str_addf(&deep, "%s/deeper", r->dir);
     refused(deep.at, &create, ENOENT, "cannot make");
@@ -254,7 +255,7 @@ static void a_newer_format_is_refused(void **state)
     assert_int_equal(sql_number(r->path, "PRAGMA user_version"), STORE_FORMAT);
 }
 
-/* Trimming goes in steps: what is left on disk at any of them is a whole log. */
+/* Trimming runs in steps: after each of them the log on disk is valid. */
 static void trimming_reaches_the_disk(void **state)
 {
     struct room *r = *state;
@@ -262,7 +263,7 @@ static void trimming_reaches_the_disk(void **state)
     for (int i = 0; i < 700; i++)
         assert_int_equal(COMMIT(s, OPS(PUT("a", "1")), .record = TEXT("r")).rc, 0);
     assert_int_equal(store_log_trim(s, 600, NULL), 0);
-    (void)put(s, "b", "1"); /* with it, or when nothing else is to be done */
+    (void)put(s, "b", "1"); /* trimming runs with this commit, or when the writer is idle */
     store_close(s);
     s = open_as(r->dir, &existing); /* verifies the log */
     uint64_t trimmed = store_log_trimmed(s);
@@ -282,7 +283,7 @@ static void trimming_reaches_the_disk(void **state)
     refused(r->dir, &existing, EBADMSG, "ends with record 0 instead of 700");
 }
 
-/* Format 0 is a file that has our name and nothing in it; every store begins as one. */
+/* Format 0 is an empty file with our application id; every store begins as one. */
 static void an_older_format_is_migrated(void **state)
 {
     struct room *r = *state;
@@ -310,7 +311,7 @@ static void a_migration_happens_wholly_or_not_at_all(void **state)
 
 /* ---- batches and compaction -------------------------------------------------------------------------------------- */
 
-/* Commits in a write-ahead log: frames that carry the size of the database. */
+/* Counts commits in a write-ahead log: frames that have the size of the database. */
 static unsigned commits_in_log(const char *store_path)
 {
     CLEANUP(str) struct str path = {0};
@@ -334,7 +335,7 @@ static void what_gathers_is_committed_together(void **state)
     sqlite3 *blocker = NULL;
     (void)put(s, "a", "0");
     unsigned before = commits_in_log(r->path);
-    /* Nothing can be committed until all are submitted. */
+    /* Blocks commits until all transactions are submitted. */
     assert_int_equal(sqlite3_open(r->path, &blocker), SQLITE_OK);
     assert_int_equal(sqlite3_exec(blocker, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     for (size_t i = 0; i < TXNS; i++)
@@ -343,10 +344,10 @@ static void what_gathers_is_committed_together(void **state)
     store_drain(s);
     assert_int_equal(sqlite3_close(blocker), SQLITE_OK);
     for (size_t i = 0; i < TXNS; i++) {
-        assert_int_equal(o[i].result.rc, 0); /* each saw the one before it */
+        assert_int_equal(o[i].result.rc, 0); /* each saw the one before */
         assert_int_equal(o[i].result.revision, i + 2);
     }
-    /* What the writer had taken when it was blocked, and the rest in batches of 1024. */
+    /* The batch that the writer had taken when it was blocked, and the rest in batches of 1024. */
     unsigned commits = commits_in_log(r->path) - before;
     assert_in_range(commits, 3, 4);
     store_close(s);
@@ -372,7 +373,7 @@ static void compaction_frees_the_disk_bit_by_bit(void **state)
     uint64_t compacted = store_revision(s);
     assert_int_equal(store_compact(s, compacted, NULL), 0);
     for (int turn = 0; turn < 3; turn++) {
-        /* Sweeping goes on after a restart, and with every commit. */
+        /* Sweeping continues after a restart, and with every commit. */
         store_close(s);
         s = open_as(r->dir, &existing);
         assert_int_equal(store_compacted(s), compacted);
@@ -421,7 +422,7 @@ static void a_backup_restores(void **state)
     assert_int_equal(store_compacted(s), 2);
     assert_int_equal(put(s, "goes-on", "1"), 7);
     store_close(s);
-    /* The backup is what it was: one plain file. */
+    /* The backup is unchanged: one plain file. */
     assert_int_equal(sql_number(r->backup, "SELECT revision FROM meta"), 6);
     CLEANUP(mem) char *names = folder_text(r->base);
     assert_null(strstr(names, "backup-"));
@@ -455,9 +456,9 @@ static void a_backup_of_a_store_that_is_written_is_one_state(void **state)
     store_close(s);
 }
 
-static bool nameless; /* nothing gets its name */
+static bool nameless; /* renaming fails */
 
-/* In place of the C library's. */
+/* Replaces the function of the C library. */
 int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
     if (!nameless)
@@ -466,7 +467,7 @@ int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsign
     return -1;
 }
 
-/* As after a crash before the store has its name. */
+/* Leaves the state of a crash before the store has its name. */
 static void half_a_restore_is_no_new_store(void **state)
 {
     struct room *r = *state;
@@ -498,7 +499,7 @@ static void a_bad_backup_is_not_restored(void **state)
     struct store *s = open_as(r->dir, &create);
     write_some(s);
     assert_int_equal(store_backup(s, r->backup, NULL), 0);
-    assert_code(store_sqlite_restore(r->path, second.at, &err), EINVAL); /* it has a write-ahead log */
+    assert_code(store_sqlite_restore(r->path, second.at, &err), EINVAL); /* the backup has a write-ahead log */
     assert_non_null(strstr(err.text, "in use"));
     store_close(s);
     sql(r->backup, "UPDATE change SET value = x'00' WHERE key = 'k/2'");
@@ -519,13 +520,13 @@ static void a_lost_store_is_not_begun_anew_unasked(void **state)
     assert_int_equal(unlink(r->path), 0);
     refused(r->dir, &create, EBADMSG, "revision 7 was acknowledged");
     assert_int_equal(access(r->path, F_OK), -1);
-    assert_int_equal(store_sqlite_restore(r->backup, r->dir, NULL), 0); /* less, but asked for */
+    assert_int_equal(store_sqlite_restore(r->backup, r->dir, NULL), 0); /* an older state, but restored on request */
     s = open_as(r->dir, &create);
     assert_int_equal(store_revision(s), 6);
     store_close(s);
 }
 
-/* A write-ahead log that outlived its store is nobody's. */
+/* A write-ahead log without its store is ignored. */
 static void a_log_without_its_store_is_not_taken_up(void **state)
 {
     struct room *r = *state;
@@ -542,7 +543,7 @@ static void a_log_without_its_store_is_not_taken_up(void **state)
         assert_true(child >= 0);
         if (child == 0) {
             write_some(open_as(r->dir, &existing));
-            _exit(0); /* without closing it */
+            _exit(0); /* without closing the store */
         }
         int status = 1;
         assert_int_equal(waitpid(child, &status, 0), child);
@@ -563,7 +564,7 @@ static void a_log_without_its_store_is_not_taken_up(void **state)
     }
 }
 
-/* ---- reading beside ---------------------------------------------------------------------------------------------- */
+/* ---- concurrent readers ----------------------------------------------------------------------------------------- */
 
 static void a_tool_reads_beside_the_daemon(void **state)
 {
@@ -581,12 +582,12 @@ static void a_tool_reads_beside_the_daemon(void **state)
     assert_int_equal(store_pump(tool), 0);
     store_drain(tool);
 
-    (void)put(s, "k/9", "new"); /* it sees what comes */
+    (void)put(s, "k/9", "new"); /* the reader sees later writes */
     (void)drop(s, "k/0");
     CLEANUP(mem) char *now = range_text(s, "", 0), *past = range_text(s, "", 4);
     assert_text(range_text(tool, "", 0), now);
     assert_text(range_text(tool, "", 4), past);
-    (void)drop(s, "k/9"); /* and what is forgotten before it looks again */
+    (void)drop(s, "k/9"); /* and deletions that were swept before its next read */
     for (int i = 0; i < 3; i++)
         (void)put(s, "k/2", "x");
     assert_int_equal(store_compact(s, 11, NULL), 0);
@@ -600,7 +601,7 @@ static void a_tool_reads_beside_the_daemon(void **state)
     store_close(tool);
     store_close(s);
 
-    tool = open_as(r->dir, &readonly); /* also when nobody writes */
+    tool = open_as(r->dir, &readonly); /* also without a writer */
     assert_text(range_text(tool, "", 0), later);
     store_close(tool);
     store_close(open_as(r->dir, &existing));

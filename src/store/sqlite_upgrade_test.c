@@ -1,7 +1,7 @@
-/* sqlite_upgrade_test.c - a store as each earlier format left it is taken up whole, and is of the present format then.
+/* sqlite_upgrade_test.c - opens stores of each earlier format: all data is kept, and the store has the current format.
  *
- * The rows are dumps of small stores in the layout of each format, checksums included: they never change. To add a format:
- * a row of the table with such a dump.
+ * The rows are dumps of small stores in the layout of each format, with checksums. They never change. To add a format:
+ * add a row with such a dump to the table.
  */
 #include "store/sqlite.h"
 
@@ -21,7 +21,7 @@
 static const struct {
     int format;
     const char *sql;
-    const char *acked; /* one file, or two of the same */
+    const char *acked; /* one file, or two equal ones */
     bool copy;
     const char *range, *log;
 } rows[] = {

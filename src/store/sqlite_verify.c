@@ -1,7 +1,7 @@
-/* sqlite_verify.c - reading a store once through: the present keys, and proof that nothing is damaged.
+/* sqlite_verify.c - reads a whole store: loads the present keys and proves that nothing is damaged.
  *
- * Every change has a checksum and names the one it replaced; their checksums sum up to what meta says, so none is
- * missing; the log is chained. SQLite's own check covers how the pages hang together.
+ * Every change has a checksum and names the change that it replaced. The sum of the checksums must match `meta`, so no
+ * change is missing. The log is chained. SQLite's own check verifies the page structure.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -44,10 +44,10 @@ int change_row_read(const struct db *db, sqlite3_stmt *row, struct change *ret, 
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-/* Rows after which a load of everything gives up the memory for taking it back. */
+/* Number of rows after which a full load frees its undo memory. */
 enum { LOAD_KEEP = 4096 };
 
-/* Loads the changes after a place, for the caller to keep or undo; adds up their checksums. */
+/* Loads the changes after a place; the caller keeps or undoes them. Sums up their checksums. */
 static int load_rows(struct db *db, struct heads *heads, const struct totals *disk, uint64_t after,
                      uint64_t *ret_digest, struct berth_err *err)
 {
@@ -73,7 +73,7 @@ static int load_rows(struct db *db, struct heads *heads, const struct totals *di
             return db_damaged(db, err, "the change of %.80s in revision %" PRIu64 " %s", change.key, revision, wrong);
         last = change.place;
         if (after == 0 && heads->undo.len >= LOAD_KEEP)
-            heads_keep(heads); /* from nothing there is nothing to go back to */
+            heads_keep(heads); /* an initial load needs no undo */
         digest += (uint64_t)sqlite3_column_int64(row, 4);
     }
     if (code != SQLITE_DONE)
@@ -138,7 +138,7 @@ int ledger_follow(struct db *db, struct ledger *ledger, struct berth_err *err)
         return db_damaged(db, err, "it has revision %" PRIu64 ", but %" PRIu64 " was acknowledged", disk.revision,
                           ledger->now.revision);
     if (disk.compacted > ledger->now.revision) {
-        /* Deletions since may be forgotten already: start afresh. */
+        /* Deletions may have been swept already, so everything is loaded again. */
         struct ledger whole = {0};
         rc = ledger_verify(db, &whole, err);
         if (rc == 0) {

@@ -1,7 +1,7 @@
-/* sqlite_writer.c - the writer's thread: everything that changes the file.
+/* sqlite_writer.c - the writer thread, which makes all changes to the file.
  *
- * It takes what is queued, evaluates each transaction in order within one SQLite transaction, commits once, and hands
- * the results back. While it waits for the disk the next batch gathers: the slower the disk, the larger the batches.
+ * The thread takes queued transactions, evaluates each in order within one SQLite transaction, commits once, and hands
+ * the results back. The next batch gathers during the sync: the slower the disk, the larger the batches.
  */
 #include <errno.h>
 #include <signal.h>
@@ -11,13 +11,13 @@
 
 #include "store/sqlite.h"
 
-/* A batch is bounded so that the first in it does not wait long for the last. */
+/* A batch is bounded, so that its first transaction does not wait long for its last. */
 enum { BATCH_TXNS_MAX = 1024, BATCH_BYTES_MAX = 16 * 1024 * 1024 };
 enum { GATHER_NS = 50 * 1000 };
-/* Changes looked at per commit after a compaction: with a batch, and when nothing else is to be done. */
+/* Number of changes swept per commit after a compaction: with a batch, and when the thread is idle. */
 enum { SWEEP_BUSY = 256, SWEEP_IDLE = SWEEP_MAX };
-/* Pages of the write-ahead log after which it is written back: at once, or when nothing waits. A log that is used again
- * is faster than one that grows, as its size need not be synced. */
+/* Pages of the write-ahead log after which a checkpoint runs: immediately, or when no transaction waits. Reusing the
+ * log is faster than growing it, because its size need not be synced. */
 enum { WAL_BUSY_PAGES = 16384, WAL_IDLE_PAGES = 2048, WAL_RETRY_PAGES = 1024 };
 
 /* ---- batches ----------------------------------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ static bool is_broken(struct sqlite_store *s, struct berth_err *err)
     return broken;
 }
 
-/* Closes the connection without touching the file, whose state is not known. */
+/* Closes the connection without changing the file, whose state is unknown. */
 static void disconnect(struct sqlite_store *s)
 {
     if (s->writer.handle)
@@ -40,7 +40,7 @@ static void disconnect(struct sqlite_store *s)
     db_close(&s->writer);
 }
 
-/* Nothing of what is in flight can be trusted any more, and nothing new is taken. */
+/* Marks the store as broken: transactions in progress cannot be trusted any more, and new ones are rejected. */
 static void break_for_good(struct sqlite_store *s, const struct berth_err *why)
 {
     disconnect(s);
@@ -62,20 +62,20 @@ static int connect(struct sqlite_store *s, struct queue *out, struct berth_err *
     return rc;
 }
 
-/* After a commit that failed, with everything taken back in memory. Returns the code to tell. */
+/* Handles a failed commit, after everything in memory was undone. Returns the code for the submitters. */
 static int recover(struct sqlite_store *s, int rc, struct queue *out, const struct berth_err *err)
 {
     db_rollback(&s->writer);
     switch (rc) {
     case -ENOSPC:
     case -EBUSY:
-    case -ENOMEM: return rc; /* SQLite has undone it; the connection is as good as before */
+    case -ENOMEM: return rc; /* SQLite has rolled back; the connection is still usable */
     case -EBADMSG: break_for_good(s, err); return -EIO;
     default: break;
     }
     disconnect(s);
     struct berth_err again = {0};
-    (void)connect(s, out, &again); /* else the next batch tries */
+    (void)connect(s, out, &again); /* on failure the next batch tries again */
     return rc;
 }
 
@@ -87,7 +87,7 @@ static uint64_t trim_goal(struct sqlite_store *s)
     return goal;
 }
 
-/* Writes a batch, which may be empty: then only what is pending of totals, sweeping and trimming. */
+/* Writes a batch. An empty batch writes only pending totals, sweeping and trimming. */
 static int batch_write(struct sqlite_store *s, struct queue *batch, int sweep_rows, struct queue *out,
                        struct totals now, struct berth_err *err)
 {
@@ -118,15 +118,17 @@ static int batch_write(struct sqlite_store *s, struct queue *batch, int sweep_ro
     return recover(s, rc, out, err);
 }
 
-/* Failing is no harm: the log grows on, and the next one tries again. A reader may hold part of it back. */
+/* Runs a checkpoint. A failure is harmless: the log grows, and the next checkpoint tries again. A reader may block a
+ * part. */
 static void checkpoint(struct sqlite_store *s)
 {
     (void)sqlite3_wal_checkpoint_v2(s->writer.handle, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     s->wal_pages_tried = s->wal_pages;
 }
 
-/* On a full disk deletions are written in the room of the reserve, and the rest is refused. Sweeping waits: it takes room.
- * When the reserve is used up, the write-ahead log is written back and used again from its beginning. */
+/* On a full disk, writes deletions into the released reserve and rejects other transactions. Does not sweep, because
+ * sweeping needs space. When the reserve is used up, checkpoints the write-ahead log and reuses it from its
+ * beginning. */
 static int batch_write_full(struct sqlite_store *s, struct queue *batch, struct queue *out, struct berth_err *err)
 {
     struct queue refused = {0};
@@ -153,7 +155,7 @@ static int batch_try(struct sqlite_store *s, struct queue *batch, struct queue *
     return batch_write_full(s, batch, out, err);
 }
 
-/* Moves the batch to `out`, done or failed, after what was found on the way. */
+/* Moves the batch to `out`, finished or failed, after any transactions that were found on disk. */
 static void batch_run(struct sqlite_store *s, struct queue *batch, struct queue *out)
 {
     struct berth_err err = {0};
@@ -191,7 +193,7 @@ static int note_wal(void *ctx, sqlite3 *handle, const char *name, int pages)
     (void)handle;
     (void)name;
     if (pages < s->wal_pages)
-        s->wal_pages_tried = 0; /* all of it was written back and it began anew */
+        s->wal_pages_tried = 0; /* the log was checkpointed completely and restarted */
     s->wal_pages = pages;
     return SQLITE_OK;
 }
@@ -202,7 +204,7 @@ void sqlite_writer_settle(struct sqlite_store *s)
     (void)sqlite3_db_config(s->writer.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
 }
 
-/* Under the lock. */
+/* Requires the lock. */
 static bool idle_due(const struct sqlite_store *s)
 {
     bool sweeps = change_sweep_left(&s->ledger.now) || s->trim_goal > s->ledger.log_trimmed;
@@ -219,10 +221,10 @@ static void idle_run(struct sqlite_store *s)
         s->idle_failed = batch_write(s, &none, SWEEP_IDLE, &s->found, s->ledger.now, &err) < 0;
 }
 
-/* ---- the thread -------------------------------------------------------------------------------------------------- */
+/* ---- thread ----------------------------------------------------------------------------------------------------- */
 
-/* Under the lock. Who was told of the last batch is about to submit again, one after the other: a moment's wait makes one
- * commit of what would be two. Nobody who is alone waits. */
+/* Requires the lock. The submitters of the last batch are about to submit again, one after another. A short wait makes
+ * one commit out of two. A single submitter never waits. */
 static void batch_gather(struct sqlite_store *s)
 {
     if (s->batch_len <= 1 || s->waiting_len >= s->batch_len)
@@ -232,7 +234,7 @@ static void batch_gather(struct sqlite_store *s)
     (void)pthread_mutex_lock(&s->lock);
 }
 
-/* Under the lock. */
+/* Requires the lock. */
 static struct queue batch_take(struct sqlite_store *s)
 {
     struct queue batch = {0};
@@ -247,7 +249,7 @@ static struct queue batch_take(struct sqlite_store *s)
     return batch;
 }
 
-/* Under the lock. */
+/* Requires the lock. */
 static void finish(struct sqlite_store *s, struct queue *out)
 {
     if (!out->first)
@@ -304,7 +306,7 @@ static void *writer_main(void *arg)
 
 int sqlite_writer_start(struct sqlite_store *s, struct berth_err *err)
 {
-    /* Signals are for the threads of the program. */
+    /* Other threads of the program handle signals. */
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);

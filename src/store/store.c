@@ -1,4 +1,4 @@
-/* store.c - the generic half of a store: arguments, watches, delivery. */
+/* store.c - the generic part of a store: arguments, watches, delivery. */
 #include "store/store.h"
 
 #include <assert.h>
@@ -13,10 +13,10 @@
 struct store_watch {
     struct store *store;
     char *prefix;
-    uint64_t after; /* tells of revisions above it */
+    uint64_t after; /* reports revisions above it */
     store_watched *watched;
     void *ctx;
-    bool ended; /* told nothing more; freed when nobody calls back */
+    bool ended; /* reports nothing more; freed when no callback runs */
 };
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
@@ -144,7 +144,7 @@ int store_refuse_trimmed(uint64_t seq, uint64_t trimmed, struct berth_err *err)
                    seq, trimmed);
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- creation and end ------------------------------------------------------------------------------------------- */
 
 void store_base_init(struct store *s, const struct store_ops *ops)
 {
@@ -169,13 +169,13 @@ void store_close(struct store *s)
     if (!s)
         return;
     assert(s->calling == 0);
-    s->closing = true; /* or a callback that submits again would keep it open for ever */
+    s->closing = true; /* prevents callbacks from submitting again for ever */
     store_drain(s);
     (void)store_pump(s);
     s->ops->close(s);
 }
 
-/* ---- calling back ------------------------------------------------------------------------------------------------ */
+/* ---- callbacks -------------------------------------------------------------------------------------------------- */
 
 static void calling_begin(struct store *s)
 {
@@ -199,7 +199,7 @@ static void calling_end(struct store *s)
 
 static void event_tell(struct store *s, const struct store_event *event)
 {
-    /* By index and length at each turn: a callback may add watches and end them. */
+    /* Uses index and length in each iteration, because a callback may add and end watches. */
     for (size_t i = 0; i < s->watches.len; i++) {
         struct store_watch *w = s->watches.at[i];
         if (!w->ended && event->revision > w->after && store_key_under(event->key, w->prefix))
@@ -212,7 +212,7 @@ void store_deliver(struct store *s, struct queued *q)
     calling_begin(s);
     if (q->happened) {
         assert(q->result.rc == 0 && q->result.revision > s->revision);
-        s->revision = q->result.revision; /* first: a watch made by a callback hears all of it from history */
+        s->revision = q->result.revision; /* first: a watch created by a callback gets this transaction from history */
         if (q->result.log_seq)
             s->log_seq = q->result.log_seq;
         for (size_t i = 0; i < q->txn.ops_len; i++) {
@@ -279,7 +279,7 @@ static size_t pump(struct store *s, bool wait)
 
 size_t store_pump(struct store *s)
 {
-    /* Within a callback the transaction it belongs to is not finished, and what follows must wait for that. */
+    /* Inside a callback, the current transaction is not finished, and later ones must wait for it. */
     return s->calling ? 0 : pump(s, false);
 }
 
@@ -369,7 +369,7 @@ uint64_t store_size(const struct store *s)
 
 /* ---- watches ----------------------------------------------------------------------------------------------------- */
 
-/* Ends the walk through the past when its watch ended itself. */
+/* Ends the visit of past events after the watch was ended by its callback. */
 enum { WATCH_ENDED = 1 };
 
 static int tell_past(void *ctx, const struct store_event *event)
@@ -388,11 +388,11 @@ int store_watch(struct store *s, const char *prefix, uint64_t from, store_watche
 
     struct store_watch *w = mem_zalloc(sizeof *w), *before = *ret;
     *w = (struct store_watch){s, mem_strdup(prefix), from, watched, ctx, false};
-    *ret = w; /* at once: its callback may end it while it hears of the past */
+    *ret = w; /* set now, because the callback may end the watch during past events */
     calling_begin(s);
     vec_push(&s->watches, w);
     if (from < s->revision) {
-        w->after = s->revision; /* what comes by the pump; the rest is past */
+        w->after = s->revision; /* store_pump reports later revisions; earlier ones are past events */
         rc = s->ops->history(s, prefix, from, s->revision, tell_past, w, err);
     }
     if (rc < 0) {

@@ -1,7 +1,8 @@
-/* store_test.h - what the tests of stores share: the kinds of store, short ways to write and read, folders that vanish.
+/* store_test.h - shared code of the store tests: the kinds of store, short forms for writing and reading, temporary
+ * directories.
  *
- * What a store holds is compared as text: an entry is `key=value@created/revision`, a deletion `-key@created/revision`.
- * To run every conformance test over a new kind of store, add a row to `kinds`.
+ * Contents of a store are compared as text: an entry is `key=value@created/revision`, a deletion
+ * `-key@created/revision`. To run every conformance test with a new kind of store, add a row to `kinds`.
  */
 #pragma once
 
@@ -24,7 +25,7 @@
 #include "base/str.h"
 #include "store/store.h"
 
-/* ---- folders ----------------------------------------------------------------------------------------------------- */
+/* ---- directories ------------------------------------------------------------------------------------------------ */
 
 static inline void folder_make(char path[static 256])
 {
@@ -53,9 +54,9 @@ struct fixture;
 struct kind {
     const char *name;
     struct store *(*open)(const char *dir);
-    /* The store after a restart of its process. */
+    /* Returns the store after a restart of its process. */
     struct store *(*restart)(struct store *s, const char *dir);
-    bool files; /* it can be backed up */
+    bool files; /* the store supports backup */
 };
 
 static inline struct store *memory_open(const char *dir)
@@ -100,7 +101,7 @@ struct fixture {
     struct store *store;
 };
 
-/* *state: the kind; then the fixture. */
+/* *state: initially the kind, then the fixture. */
 static inline int fixture_setup(void **state)
 {
     struct fixture *f = mem_zalloc(sizeof *f);
@@ -120,7 +121,7 @@ static inline int fixture_teardown(void **state)
     return 0;
 }
 
-/* Runs each test over a fresh store of each kind. */
+/* Runs each test with a new store of each kind. */
 static inline int run_over_kinds(const char *group, const struct CMUnitTest *tests, size_t len)
 {
     CLEANUP(mem) struct CMUnitTest *all = mem_zarray(KINDS_LEN * len, sizeof *all);
@@ -169,7 +170,7 @@ static inline void submit(struct store *s, const struct store_txn *txn, struct o
         fail_msg("%s", err.text);
 }
 
-/* Submits and waits for it and all before it. */
+/* Submits a transaction, and waits for it and all earlier ones. */
 static inline struct store_result commit(struct store *s, const struct store_txn *txn)
 {
     struct outcome o;
@@ -181,7 +182,7 @@ static inline struct store_result commit(struct store *s, const struct store_txn
 
 #define COMMIT(s, ...) commit((s), &(struct store_txn){__VA_ARGS__})
 
-/* Returns the revision. */
+/* Writes a value and returns the revision. */
 static inline uint64_t put(struct store *s, const char *key, const char *value)
 {
     struct store_result r = COMMIT(s, OPS(PUT(key, value)));
@@ -241,7 +242,7 @@ static inline int visit_chain(void *ctx, const struct store_record *r)
     return 0;
 }
 
-/* What a walk gives, or its error as `!code`; to be freed. */
+/* Returns the text of a visit, or its error as `!code`; the caller frees it. */
 static inline char *walked(struct str *found, int rc)
 {
     if (rc < 0) {
@@ -275,7 +276,7 @@ static inline char *chain_text(struct store *s)
     return walked(&found, store_log(s, 0, visit_chain, &found, NULL));
 }
 
-/* Compares and frees what was made. */
+/* Compares a text and frees it. */
 #define assert_text(made, want)                                                                                        \
     do {                                                                                                               \
         CLEANUP(mem) char *made_ = (made);                                                                             \
@@ -284,7 +285,7 @@ static inline char *chain_text(struct store *s)
 
 #define assert_code(rc, code) assert_int_equal((rc), -(code))
 
-/* Everything that can be read of a store; to be freed. */
+/* Returns the whole readable content of a store as text; the caller frees it. */
 static inline char *all_text(struct store *s)
 {
     CLEANUP(mem) char *entries = range_text(s, "", 0), *log = log_text(s, 0), *chain = chain_text(s);

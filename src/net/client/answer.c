@@ -1,3 +1,4 @@
+/* answer.c - parser of HTTP headers and chunked bodies. */
 #include "net/client/answer.h"
 
 #include <errno.h>
@@ -6,7 +7,8 @@
 
 enum { CHUNK_DIGITS_MAX = 15, NUMBER_DIGITS_MAX = 17 };
 
-/* A line without its end in *ret_len; NULL: it is not complete. Returns where the next one begins. */
+/* Returns the start of the next line, with the length of the line without its end in *ret_len; NULL: the line is
+ * incomplete. */
 static const char *line_end(const char *at, const char *end, size_t *ret_len)
 {
     const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -31,7 +33,7 @@ static int status_read(const char *line, size_t len)
     return (line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0');
 }
 
-/* All of it a number; -1 otherwise. */
+/* Parses the whole text as a number; returns -1 if it is none. */
 static int64_t number_read(const char *at, size_t len)
 {
     int64_t number = 0;
@@ -111,7 +113,7 @@ int answer_head_read(const char *p, size_t len, struct answer_head *ret)
         at = next;
         bool over = in_fields && line_len == 0;
         in_fields = !over;
-        if (over && head.status >= 200) /* what was before it said only that the server is at it */
+        if (over && head.status >= 200) /* an interim answer precedes the final one */
             break;
     }
     if (!has_body(head.status) || head.chunked)
@@ -122,9 +124,9 @@ int answer_head_read(const char *p, size_t len, struct answer_head *ret)
     return 1;
 }
 
-/* ---- chunks -------------------------------------------------------------------------------------------------------- */
+/* ---- chunks ----------------------------------------------------------------------------------------------------- */
 
-/* The size that a line begins with; -1: none. */
+/* Parses the chunk size at the start of a line; -1: invalid. */
 static int64_t chunk_size(const char *line, size_t len)
 {
     int64_t size = 0;
@@ -143,7 +145,7 @@ static int64_t chunk_size(const char *line, size_t len)
     return i == 0 || !ended ? -1 : size;
 }
 
-/* The chunk at *at: its bytes in *ret_data and *ret_len, and *at beyond it. */
+/* Reads the chunk at *at: returns its bytes in *ret_data and *ret_len, and moves *at behind it. */
 static int chunk_next(const char **at, const char *end, const char **ret_data, size_t *ret_len)
 {
     size_t line_len = 0;
@@ -168,7 +170,7 @@ static int chunk_next(const char **at, const char *end, const char **ret_data, s
     return 1;
 }
 
-/* After the last chunk: fields that nobody reads, and an empty line. */
+/* Skips the trailer after the last chunk: ignored fields and an empty line. */
 static int trailer_skip(const char *at, const char *end)
 {
     size_t line_len = 1;
@@ -192,7 +194,7 @@ static int chunks_walk(const char *p, size_t len, char *to, size_t *ret_len)
         all += size;
     }
     if (rc > 0)
-        rc = to ? 1 : trailer_skip(at, end); /* what is joined may lie over it */
+        rc = to ? 1 : trailer_skip(at, end); /* the joined body may have overwritten the trailer */
     *ret_len = all;
     return rc;
 }

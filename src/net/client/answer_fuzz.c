@@ -1,4 +1,4 @@
-/* answer_fuzz.c - any bytes as an answer: what is found lies within them, and more bytes do not change it. */
+/* answer_fuzz.c - fuzzes the answer parser: results lie within the input, and more bytes do not change them. */
 #include "net/client/answer.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* answer_test.c - answers whole, cut off anywhere, and malformed. */
+/* answer_test.c - tests answers that are complete, cut off at any position, and malformed. */
 #include "net/client/answer.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static void heads(void **state)
     static const struct {
         const char *text;
         int rc;
-        struct answer_head want; /* its `len` is all of the text */
+        struct answer_head want; /* its `len` is the length of the text */
     } rows[] = {
         {OK "Content-Length: 12\r\n\r\n",                                                  1,       {.status = 200, .body_len = 12}                 },
         {OK "content-length:12  \r\nX: y\r\n\r\n",                                         1,       {.status = 200, .body_len = 12}                 },
@@ -97,7 +97,7 @@ static void chunks(void **state)
         memcpy(text, rows[i].text, len + 1);
         for (size_t cut = 0; rows[i].rc == 1 && cut < len; cut++)
             assert_int_equal(answer_chunks_join(text, cut, &got), 0);
-        assert_memory_equal(text, rows[i].text, len); /* nothing is moved before all is there */
+        assert_memory_equal(text, rows[i].text, len); /* nothing is moved before the body is complete */
         assert_int_equal(answer_chunks_join(text, len, &got), rows[i].rc);
         if (rows[i].rc != 1)
             continue;

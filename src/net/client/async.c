@@ -1,4 +1,6 @@
-/* async.c - libcurl's multi interface inside the loop: it says which descriptors and which timer, the loop tells of them. */
+/* async.c - libcurl's multi interface in the event loop: libcurl names descriptors and a timer, the loop reports
+ * events.
+ */
 #include "net/client/async.h"
 
 #include <assert.h>
@@ -14,14 +16,14 @@
 #include "net/client/async_inner.h"
 
 enum {
-    CONNECT_TIMEOUT_MS = 15000, /* a slow server's handshake is an answer too, or two */
+    CONNECT_TIMEOUT_MS = 15000, /* long enough for a slow server's TLS handshake and one retransmission */
     STREAM_SILENCE_S = 90,
     CONNECTIONS_MAX = 8,
     KEEPALIVE_S = 20,
     BUFFER_BYTES = 16384,
 };
 
-/* ---- what libcurl asks for ----------------------------------------------------------------------------------------- */
+/* ---- callbacks of libcurl --------------------------------------------------------------------------------------- */
 
 static void finish(struct async *a);
 static void hand_on(struct async *a);
@@ -40,14 +42,14 @@ static void on_ready(void *ctx, uint32_t events)
     int mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
                (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
     if (w->lane) {
-        lane_ready(w->lane, events); /* w may be gone */
+        lane_ready(w->lane, events); /* w may be freed */
         return;
     }
     if (!w->idle) {
-        run(w->a, w->fd, mask); /* w may be gone */
+        run(w->a, w->fd, mask); /* w may be freed */
         return;
     }
-    loop_source_free(w->source); /* most likely the peer has closed it: libcurl finds out when it wants to use it */
+    loop_source_free(w->source); /* probably closed by the peer: libcurl notices when it uses the connection again */
     w->source = NULL;
 }
 
@@ -97,7 +99,7 @@ static void watched_free(struct watched *w)
     mem_free(w);
 }
 
-/* One that never was, libcurl has closed without telling. */
+/* Returns whether the descriptor is connected. libcurl closes an unconnected descriptor without a callback. */
 static bool is_connected(curl_socket_t fd)
 {
     struct sockaddr_storage peer;
@@ -149,7 +151,7 @@ static int set_timer(CURLM *multi, long ms, void *ctx)
     return 0;
 }
 
-/* ---- one request --------------------------------------------------------------------------------------------------- */
+/* ---- one request ------------------------------------------------------------------------------------------------ */
 
 void async_handle_free(struct async_call *c)
 {
@@ -166,7 +168,7 @@ static void idle_free(struct async *a)
         async_handle_free(a->idle.at[--a->idle.len]);
 }
 
-/* The call is over: its handle is kept for another, unless it streamed or there are enough. */
+/* Frees a finished call. Its handle is kept for another call, unless it was a stream or enough handles are kept. */
 static void call_free(struct async_call *c)
 {
     struct async *a = c->a;
@@ -229,7 +231,8 @@ static void set_times(struct async_call *c, const struct async_request *q)
     curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_TIME, silence_s);
 }
 
-/* libcurl counts in whole seconds: where that is too coarse, every request has a connection of its own. */
+/* Prevents reuse of connections that are older than the last certificate change. libcurl counts whole seconds; where
+ * that is too coarse, every request uses a new connection. */
 static void set_ages(struct async_call *c)
 {
     const struct async *a = c->a;
@@ -242,7 +245,7 @@ static void set_ages(struct async_call *c)
 
 static void set_identity(CURL *h, const struct identity *id)
 {
-    if (id->ca_path) { /* and nobody else's: reading all that the system trusts takes 15 MB */
+    if (id->ca_path) { /* trusts only this CA; reading the system's CAs takes 15 MB */
         curl_easy_setopt(h, CURLOPT_CAINFO, id->ca_path);
         curl_easy_setopt(h, CURLOPT_CAPATH, NULL);
     }
@@ -252,13 +255,13 @@ static void set_identity(CURL *h, const struct identity *id)
     }
 }
 
-/* What stays as it is for all requests of a handle. */
+/* Creates a handle and sets the options that all its requests share. */
 struct async_call *async_handle_new(struct async *a)
 {
     struct async_call *c = mem_zalloc(sizeof *c);
     CURL *h = c->curl = curl_easy_init();
     if (!h)
-        abort(); /* it only fails for want of memory: base/mem.h */
+        abort(); /* fails only without memory; see base/mem.h */
     c->a = a;
     curl_easy_setopt(h, CURLOPT_PRIVATE, c);
     curl_easy_setopt(h, CURLOPT_ERRORBUFFER, c->error);
@@ -266,7 +269,7 @@ struct async_call *async_handle_new(struct async *a)
     curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(h, CURLOPT_PROXY, "");
     curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
-    /* HTTP/2 costs a third more here (110,000 instructions a request for 84,000), and as much on the wire. */
+    /* HTTP/2 costs a third more CPU here (110,000 instructions per request instead of 84,000), and as much traffic. */
     curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
@@ -306,7 +309,7 @@ struct async_call *async_start(struct async *a, const struct async_request *requ
     curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, header_set_list(c->headers));
     c->place = a->calls.len;
     vec_push(&a->calls, c);
-    (void)curl_multi_add_handle(a->multi, c->curl); /* sets the timer, which begins it */
+    (void)curl_multi_add_handle(a->multi, c->curl); /* sets the timer, which starts the request */
     return c;
 }
 
@@ -318,7 +321,7 @@ void async_cancel(struct async_call *call)
         call_free(call);
 }
 
-/* ---- the end of one ------------------------------------------------------------------------------------------------ */
+/* ---- end of a request ------------------------------------------------------------------------------------------- */
 
 static void tell(struct async_call *c, CURLcode code)
 {
@@ -339,7 +342,8 @@ static void tell(struct async_call *c, CURLcode code)
     c->done(c->ctx, &answer);
 }
 
-/* Whoever hears a piece may begin and cancel requests: one that is cancelled leaves a NULL in the list. */
+/* Delivers the pieces of streams. A callback may start and cancel requests; a cancelled one leaves a NULL in the
+ * list. */
 static void hand_on(struct async *a)
 {
     for (size_t i = 0; i < a->spoken.len; i++) {
@@ -369,13 +373,13 @@ static void finish(struct async *a)
             lane_connected(c->lane, code);
             continue;
         }
-        (void)curl_multi_remove_handle(a->multi, c->curl); /* its connection is free for the next one */
+        (void)curl_multi_remove_handle(a->multi, c->curl); /* frees its connection for the next request */
         tell(c, code);
         call_free(c);
     }
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------- */
+/* ---- the client ------------------------------------------------------------------------------------------------- */
 
 static void replace(char **to, const char *text)
 {
@@ -394,7 +398,7 @@ void async_certificates(struct async *a, const char *ca_path, const char *cert_p
     a->renewed_ns = loop_now_ns(a->loop);
 }
 
-/* A file in memory that libcurl can open, made where *fd is -1; its path in *ret_path, owned by the caller. */
+/* Writes the text to a memory file that libcurl can open, created if *fd is -1. The caller owns *ret_path. */
 static int pem_file(const char *pem, int *fd, char **ret_path, struct berth_err *err)
 {
     CLEANUP(str) struct str path = {0};
@@ -479,7 +483,7 @@ void async_free(struct async *a)
     vec_done(&a->calls);
     vec_done(&a->idle);
     vec_done(&a->spoken);
-    (void)curl_multi_cleanup(a->multi); /* closes what is open */
+    (void)curl_multi_cleanup(a->multi); /* closes open connections */
     for (size_t i = 0; i < a->watched.len; i++)
         assert(!a->watched.at[i]);
     vec_done(&a->watched);

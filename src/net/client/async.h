@@ -1,6 +1,6 @@
-/* async.h - HTTP requests that do not hold up the loop, many at a time, on kept-alive connections. Fronts libcurl.
+/* async.h - asynchronous HTTP requests in an event loop, concurrent, on kept-alive connections. Wraps libcurl.
  *
- * For programs that live in a loop (net/loop.h): the agent. The command line has client.h, which blocks.
+ * For programs with a loop (net/loop.h), such as the agent. The command line uses client.h, which blocks.
  */
 #pragma once
 
@@ -12,54 +12,58 @@
 #include "net/loop.h"
 
 struct async;
-struct async_call; /* a request under way */
+struct async_call; /* a running request */
 
 struct async_config {
-    const char *ca_path;              /* authorities; NULL: the system's */
-    const char *cert_path, *key_path; /* the caller's own; NULL: none */
-    const char *ca_pem;               /* the same as text instead; NULL: none */
+    const char *ca_path;              /* trusted CAs; NULL: the system's */
+    const char *cert_path, *key_path; /* client certificate; NULL: none */
+    const char *ca_pem;               /* the same as PEM text; NULL: none */
     const char *cert_pem, *key_pem;
-    const char
-        *connect_to;   /* "host:port" to connect to, whatever the url's host is: the certificate must name that one.
-                                NULL: the url's */
-    const char *agent; /* "berth-agent/0.1" */
-    size_t connections_max; /* kept open; 0: 8 */
-    bool lean; /* libcurl makes connections and checks certificates; requests without a stream are then spoken
-                               directly (async_lane.c), at half the cost: for many small ones to one server */
+    /* "host:port" to connect to instead of the url's host. The certificate must still match the url's host. NULL: the
+     * url's host. */
+    const char *connect_to;
+    const char *agent;      /* "berth-agent/0.1" */
+    size_t connections_max; /* idle connections to keep; 0: 8 */
+    /* libcurl connects and verifies certificates, but requests without a stream are written directly (async_lane.c), at
+     * half the CPU cost. For many small requests to one server. */
+    bool lean;
 };
 
 int async_new(struct loop *l, const struct async_config *config, struct async **ret, struct berth_err *err);
-/* Ends every request without telling; NULL is fine. */
+/* Cancels all requests without calling `done`; accepts NULL. */
 void async_free(struct async *a);
-/* Other certificates from the next connection on; those that are open are closed as they fall idle. */
+/* Uses other certificates for new connections. Open connections are closed when they become idle. */
 void async_certificates(struct async *a, const char *ca_path, const char *cert_path, const char *key_path);
-/* The same for one that has them as texts; those of `config` that are NULL stay. */
+/* Like async_certificates, with PEM texts. Texts of `config` that are NULL keep their old values. */
 int async_pems(struct async *a, const struct async_config *config, struct berth_err *err);
 
 struct async_answer {
-    int status;       /* 0: there was none, and `text` says why */
+    int status;       /* 0: there was no answer; `text` gives the reason */
     const char *text; /* never NULL */
-    const char *body; /* never NULL; ends in a NUL beyond len. Of a stream that began: empty */
+    const char *body; /* never NULL; followed by a NUL. Empty for a stream that began */
     size_t len;
-    bool sent;             /* at least a part of the request left this process */
-    int64_t retry_after_s; /* the server asks to wait so long; 0: it does not say */
+    bool sent;             /* at least a part of the request was sent */
+    int64_t retry_after_s; /* delay that the server requests; 0: none */
 };
 
 struct async_request {
-    const char *method, *url; /* the url with path and query, already encoded */
+    const char *method, *url; /* url with path and query, already encoded */
     const char *token;        /* sent as a bearer token; NULL: none */
-    const char *content_type; /* NULL: application/json when there is a body */
+    const char *content_type; /* NULL: application/json if there is a body */
     const char *accept;       /* NULL: anything */
     const void *body;         /* copied */
     size_t body_len;
-    int64_t timeout_ns; /* to the end of the answer, 0: 30 s; of a stream: silence that counts as death, 0: 90 s */
-    /* A stream: pieces of an answer with status 200 as they come. NULL: the body is kept for `done`. */
+    /* Time limit for the whole answer, 0: 30 s. For a stream: time without data after which the stream fails, 0: 90
+     * s. */
+    int64_t timeout_ns;
+    /* For a stream: called for each piece of an answer with status 200. NULL: the body is collected for `done`. */
     void (*piece)(void *ctx, const char *at, size_t len);
-    /* Called once at the end, unless it was cancelled. The call is gone afterwards. */
+    /* Called once at the end, unless the request was cancelled. The call is freed afterwards. */
     void (*done)(void *ctx, const struct async_answer *answer);
     void *ctx;
 };
 
-/* Texts are copied. A request costs little beyond what is sent: what it needs is kept from the one before. Never NULL: what cannot even begin ends in `done`, later. */
+/* Starts a request and copies its texts. A request reuses the handle of an earlier one, so it costs little beyond
+ * sending. Never returns NULL: a request that cannot be started calls `done` later. */
 struct async_call *async_start(struct async *a, const struct async_request *request);
 void async_cancel(struct async_call *call);

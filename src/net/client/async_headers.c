@@ -1,4 +1,4 @@
-/* async_headers.c - found by comparing texts: there are a handful. */
+/* async_headers.c - finds header lists by comparing texts, because there are only a few lists. */
 #include "net/client/async_headers.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@ enum { KEPT_MAX = 16, PARTS = 3 };
 static const char *const prefixes[PARTS] = {"Authorization: Bearer ", "Content-Type: ", "Accept: "};
 
 struct header_set {
-    char *parts[PARTS]; /* NULL for none */
+    char *parts[PARTS]; /* NULL: absent */
     struct curl_slist *list;
     unsigned users;
 };
@@ -38,7 +38,7 @@ static struct header_set *set_new(const char *const parts[PARTS])
         h->parts[i] = parts[i] ? mem_strdup(parts[i]) : NULL;
         header_add(&h->list, prefixes[i], parts[i]);
     }
-    header_add(&h->list, "Expect:", ""); /* a large report must not wait for a word that nobody says */
+    header_add(&h->list, "Expect:", ""); /* a large report must not wait for a "100 Continue" that is never sent */
     return h;
 }
 
@@ -58,7 +58,7 @@ static bool is_set(const struct header_set *h, const char *const parts[PARTS])
     return true;
 }
 
-/* Those that nobody uses go when there are many: tokens are renewed. */
+/* Frees unused lists if there are many, because tokens are renewed. */
 static void trim(struct header_sets *all)
 {
     for (size_t i = all->len; all->len > KEPT_MAX && i-- > 0;)

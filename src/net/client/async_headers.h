@@ -1,6 +1,6 @@
-/* async_headers.h - lists of request headers, made once and shared: those of many requests are few and alike.
+/* async_headers.h - cached lists of request headers: many requests share few different lists.
  *
- * A part of net/client/async.h.
+ * Part of net/client/async.h.
  */
 #pragma once
 
@@ -14,14 +14,15 @@ struct header_sets {
     size_t len, cap;
 };
 
-/* Those that are still in use go, too. */
+/* Frees all lists, including lists that are still in use. */
 void header_sets_done(struct header_sets *all);
 
-/* The list of a bearer token, a content type and what is accepted; NULL: without. It stays until header_set_leave. */
+/* Returns the list for a bearer token, a content type and an Accept header; NULL: without that header. The list stays
+ * valid until header_set_leave. */
 struct header_set *header_set_take(struct header_sets *all, const char *token, const char *content_type,
                                    const char *accept);
 void header_set_leave(struct header_set *h);
 struct curl_slist *header_set_list(const struct header_set *h);
 
-/* Appends a line of both texts; nothing when the value is NULL. */
+/* Appends the header line prefix + value; does nothing if value is NULL. */
 void header_add(struct curl_slist **list, const char *prefix, const char *value);

@@ -1,7 +1,7 @@
-/* async_inner.h - what the files of async.h share. Seen in net/ only.
+/* async_inner.h - internal declarations shared by the files of async.h. Only for net/.
  *
- * async.c lets libcurl speak; async_lane.c speaks itself on connections that libcurl has made. Descriptors of both are
- * watched here.
+ * async.c sends requests through libcurl. async_lane.c writes requests itself on connections that libcurl has made.
+ * This header also declares the watching of descriptors, which both use.
  */
 #pragma once
 
@@ -12,22 +12,25 @@
 #include "net/client/async.h"
 #include "net/client/async_headers.h"
 
-enum { ANSWER_BYTES_KEPT = 65536 }; /* of memory, by a call that waits for its next request */
+enum { ANSWER_BYTES_KEPT = 65536 }; /* answer memory that an idle call keeps for its next request */
 #define ASYNC_TIMEOUT_NS (INT64_C(30) * 1000000000)
 #define ASYNC_BODY_BYTES_MAX ((size_t)64 << 20)
 
 struct lane; /* a connection of async_lane.c */
 
-/* With its handle it is kept for the next request: making one costs more than a request does. */
+/* A request with its libcurl handle. Both are kept for the next request, because creating a handle costs more than a
+ * request. */
 struct async_call {
     struct async *a;
     CURL *curl;
-    struct lane *lane; /* whose handle it is; NULL: libcurl speaks, and what follows is used */
+    /* the lane that uses the handle; NULL: libcurl sends the request, and the fields below are used */
+    struct lane *lane;
     struct header_set *headers;
-    size_t place;    /* among all that are under way */
-    bool handing_on; /* is in the list of those whose pieces wait */
+    size_t place;    /* index among all running calls */
+    bool handing_on; /* is in the list of calls with undelivered pieces */
     struct str body, answer;
-    struct str pieces; /* of a stream, to be handed on when libcurl is left: from within it nothing may be begun */
+    /* stream data, delivered after libcurl returns, because requests cannot be started inside libcurl */
+    struct str pieces;
     char error[CURL_ERROR_SIZE];
     void (*piece)(void *ctx, const char *at, size_t len);
     void (*done)(void *ctx, const struct async_answer *answer);
@@ -38,20 +41,21 @@ enum { PEM_CA, PEM_CERT, PEM_KEY, PEMS };
 
 struct identity {
     char *ca_path, *cert_path, *key_path;
-    /* Files in memory of texts that were given, -1 for none: libcurl with GnuTLS reads files only, and a key need not touch
-     * a disk. */
+    /* Memory files of the PEM texts, -1: none. libcurl with GnuTLS only reads files, and this way a key is never
+     * written to disk. */
     int pem_fds[PEMS];
 };
 
-/* A descriptor stays known to the loop between two requests on it. */
+/* A watched descriptor. The descriptor stays registered in the loop between two requests. */
 struct watched {
     struct async *a;
     curl_socket_t fd;
     struct loop_source *source;
-    struct lane *lane; /* who is told; NULL: libcurl */
-    uint32_t events;   /* what the loop was told */
-    bool kept;         /* opened here, so that its closing is told; libcurl has others, which are forgotten at once */
-    bool idle;         /* libcurl does not want to know just now */
+    struct lane *lane; /* receives the events; NULL: libcurl */
+    uint32_t events;   /* events registered in the loop */
+    /* opened by on_open, so that on_close reports its closing; libcurl's other descriptors are removed at once */
+    bool kept;
+    bool idle; /* libcurl currently wants no events */
 };
 
 struct async {
@@ -60,37 +64,38 @@ struct async {
     struct loop_source *timer;
     VEC(struct async_call *) calls;
     VEC(struct async_call *) idle;
-    VEC(struct async_call *) spoken; /* streams of which pieces wait to be handed on */
-    VEC(struct lane *) lanes;        /* all of them */
-    VEC(struct lane *) lanes_idle;   /* the one that was used last at the end */
-    struct str spare;                /* memory of an answer, for the next one */
+    VEC(struct async_call *) spoken; /* streams with undelivered pieces */
+    VEC(struct lane *) lanes;        /* all lanes */
+    VEC(struct lane *) lanes_idle;   /* most recently used lane last */
+    struct str spare;                /* memory of an answer, reused for the next one */
     bool lean;
     struct header_sets headers;
-    VEC(struct watched *) watched; /* by descriptor */
+    VEC(struct watched *) watched; /* indexed by descriptor */
     size_t idle_max;
     struct curl_slist *connect_to;
     struct identity identity;
     char *agent;
-    int64_t renewed_ns; /* when certificates have changed, by the loop's clock: connections of before are not for new
-                           requests. 0: never */
+    /* Time of the last certificate change, by the loop's clock; new requests do not use connections that are older. 0:
+     * never changed. */
+    int64_t renewed_ns;
 };
 
 /* ---- async.c ---- */
 
 struct async_call *async_handle_new(struct async *a);
 void async_handle_free(struct async_call *c);
-/* What the loop is to tell of a descriptor that libcurl has opened. */
+/* Watches a descriptor that libcurl has opened, for these events. */
 int async_watch(struct async *a, curl_socket_t fd, uint32_t events, struct lane *lane);
 void async_unwatch(struct async *a, curl_socket_t fd);
 
 /* ---- async_lane.c ---- */
 
-/* Can it be said on a lane: no stream, and nothing in it that would end a line? */
+/* Returns whether a lane can send the request: no stream, and no line breaks inside header texts. */
 bool lane_takes(const struct async *a, const struct async_request *request);
 struct async_call *lane_start(struct async *a, const struct async_request *request);
 void lane_cancel(struct lane *lane);
-/* Its connection is made, or could not be. */
+/* Called when libcurl has made the lane's connection, or has failed. */
 void lane_connected(struct lane *lane, CURLcode code);
 void lane_ready(struct lane *lane, uint32_t events);
-/* Closes those that wait, or all of them without telling. */
+/* Closes the idle lanes; with `all`, closes every lane without calling `done`. */
 void lanes_close(struct async *a, bool all);

@@ -1,8 +1,8 @@
-/* async_lane.c - requests spoken directly on connections that libcurl has made: half of what they cost through it.
+/* async_lane.c - sends requests directly on connections that libcurl has made, at half of libcurl's CPU cost.
  *
- * libcurl resolves, connects, shows certificates and checks them; what goes over the connection afterwards is written and
- * read here, one request at a time. A lane is such a connection. One that was kept and turns out to be closed before
- * a byte of the answer came is replaced once, as libcurl does it.
+ * libcurl resolves names, connects, and handles certificates. After that, this file writes the requests and reads the
+ * answers, one at a time. A lane is such a connection. If a kept-alive lane turns out to be closed before a byte of the
+ * answer arrived, the request is sent once more on a new lane, as libcurl does.
  */
 #include <assert.h>
 #include <errno.h>
@@ -14,34 +14,35 @@
 #include "net/client/async_inner.h"
 
 enum {
-    READ_BYTES = 32768, /* more than a record of TLS: what is not taken of one is not told again */
+    READ_BYTES = 32768, /* larger than a TLS record: unread data of a record causes no further event */
     NOTHINGS_MAX =
-        3, /* a record that is not for us reads as nothing, though an answer may be behind it, and may have left the
-                           descriptor already */
+        /* A TLS record without application data reads as nothing, although an answer may follow that has already left
+         * the descriptor. */
+    3,
 };
 
 enum lane_state { LANE_CONNECTS, LANE_SPEAKS, LANE_IDLE };
 
 struct lane {
     struct async *a;
-    struct async_call *handle; /* its connection, and the caller's name for the request */
-    size_t place;              /* among all lanes */
+    struct async_call *handle; /* holds the connection, and is the caller's reference to the request */
+    size_t place;              /* index among all lanes */
     enum lane_state state;
     curl_socket_t fd;
-    int64_t born_ns;           /* when its connection was asked for, by the loop's clock */
-    struct loop_source *timer; /* the end of patience, or a failure that is to be told */
-    int64_t until_ns;          /* the end of patience with this request */
-    bool used;                 /* a request was answered on it before this one */
-    bool second;               /* this request was sent on another lane before */
-    CURLcode trouble;          /* of sending, to be told later; CURLE_OK: none */
+    int64_t born_ns;           /* when the connection was requested, by the loop's clock */
+    struct loop_source *timer; /* for the timeout, or for reporting a failure */
+    int64_t until_ns;          /* timeout of this request */
+    bool used;                 /* the lane has answered an earlier request */
+    bool second;               /* this request was already sent on another lane */
+    CURLcode trouble;          /* error while sending, reported later; CURLE_OK: none */
     struct str origin;         /* "https://host:port" */
     struct str out;            /* the request */
-    size_t sent;               /* of it */
+    size_t sent;               /* bytes sent of `out` */
     struct str in;             /* the answer so far */
-    struct answer_head head;   /* once its status is not 0 */
+    struct answer_head head;   /* valid if its status is not 0 */
 };
 
-/* Takes the handle from libcurl, which closes the connection. */
+/* Removes the handle from libcurl, which closes the connection. */
 static void disconnect(struct lane *lane)
 {
     struct async *a = lane->a;
@@ -88,9 +89,10 @@ static bool is_outdated(const struct lane *lane)
     return lane->a->renewed_ns && lane->born_ns <= lane->a->renewed_ns;
 }
 
-/* ---- the end of a request -------------------------------------------------------------------------------------------- */
+/* ---- end of a request ------------------------------------------------------------------------------------------- */
 
-/* The lane is kept for the next request, which the caller may begin before it returns: it gets other memory. */
+/* Reports the answer. The lane is idle before the callback, which may start the next request on the lane; that request
+ * uses other memory. */
 static void answered(struct lane *lane, bool keeps)
 {
     struct async *a = lane->a;
@@ -135,14 +137,14 @@ static const char *words(const struct lane *lane, CURLcode code)
     return lane->handle->error[0] ? lane->handle->error : curl_easy_strerror(code);
 }
 
-/* The connection is of no use any more. */
+/* Handles a connection that failed. */
 static void broken(struct lane *lane, const char *text)
 {
     if (!lane->used || lane->second || lane->in.len) {
         failed(lane, text);
         return;
     }
-    /* It was closed while nobody looked: the same again on a new one, under the name that the caller knows. */
+    /* The server closed the idle connection. Sends the request again on a new connection, with the same call. */
     struct async *a = lane->a;
     disconnect(lane);
     lane->used = false;
@@ -151,11 +153,11 @@ static void broken(struct lane *lane, const char *text)
     lane->trouble = CURLE_OK;
     lane->state = LANE_CONNECTS;
     lane->born_ns = loop_now_ns(a->loop);
-    loop_timer_set(lane->timer, lane->until_ns); /* which may have been set to tell of the failure */
+    loop_timer_set(lane->timer, lane->until_ns); /* the timer may have been set to report the failure */
     (void)curl_multi_add_handle(a->multi, lane->handle->curl);
 }
 
-/* ---- speaking ---------------------------------------------------------------------------------------------------------- */
+/* ---- sending and receiving -------------------------------------------------------------------------------------- */
 
 static bool is_complete(struct lane *lane, bool at_end, bool *ret_bad)
 {
@@ -179,7 +181,7 @@ static bool is_complete(struct lane *lane, bool at_end, bool *ret_bad)
     }
     if (head->body_len < 0)
         return at_end;
-    *ret_bad = have > (uint64_t)head->body_len; /* nobody asked for more */
+    *ret_bad = have > (uint64_t)head->body_len; /* the server sent more than it announced */
     return have == (uint64_t)head->body_len;
 }
 
@@ -213,7 +215,7 @@ static void hear(struct lane *lane)
     }
 }
 
-/* What went wrong is told later: the caller may still be beginning. */
+/* Sends the rest of the request. An error is reported later, because the caller may still be inside async_start. */
 static void speak(struct lane *lane)
 {
     while (lane->sent < lane->out.len) {
@@ -234,7 +236,7 @@ static void speak(struct lane *lane)
 void lane_ready(struct lane *lane, uint32_t events)
 {
     assert(lane->state != LANE_CONNECTS);
-    if (lane->state == LANE_IDLE) { /* it was closed, or says what nobody asked for */
+    if (lane->state == LANE_IDLE) { /* the server has closed, or has sent unexpected data */
         char room[READ_BYTES];
         size_t len;
         if (curl_easy_recv(lane->handle->curl, room, sizeof room, &len) != CURLE_AGAIN)
@@ -242,7 +244,7 @@ void lane_ready(struct lane *lane, uint32_t events)
         return;
     }
     if (lane->trouble != CURLE_OK)
-        return; /* the timer tells */
+        return; /* the timer reports the error */
     if (events & EPOLLOUT)
         speak(lane);
     if (lane->trouble == CURLE_OK && events & ~(uint32_t)EPOLLOUT)
@@ -272,9 +274,9 @@ void lane_connected(struct lane *lane, CURLcode code)
     speak(lane);
 }
 
-/* ---- the beginning ----------------------------------------------------------------------------------------------------- */
+/* ---- start of a request ----------------------------------------------------------------------------------------- */
 
-/* "https://host:port" of a url; what follows is the target. */
+/* Returns the length of the "https://host:port" part of a url. The target follows. */
 static size_t origin_len(const char *url)
 {
     const char *host = strstr(url, "://");
@@ -333,7 +335,7 @@ static void write_request(struct lane *lane, const struct async_request *q)
         str_add_bytes(out, q->body, q->body_len);
 }
 
-/* One that is open to the same server, or a new one. */
+/* Returns an idle lane to the same server, or a new lane. */
 static struct lane *lane_take(struct async *a, const char *origin, size_t len)
 {
     for (size_t i = a->lanes_idle.len; i-- > 0;) {
@@ -376,7 +378,7 @@ struct async_call *lane_start(struct async *a, const struct async_request *q)
     lane->until_ns = loop_now_ns(a->loop) + (q->timeout_ns ? q->timeout_ns : ASYNC_TIMEOUT_NS);
     loop_timer_set(lane->timer, lane->until_ns);
     if (lane->state == LANE_CONNECTS)
-        (void)curl_multi_add_handle(a->multi, call->curl); /* sets the timer, which begins it */
+        (void)curl_multi_add_handle(a->multi, call->curl); /* sets the timer, which starts the connection */
     else
         speak(lane);
     return call;

@@ -1,5 +1,6 @@
-/* async_lane_test.c - lanes against a peer that says byte for byte what the test wants: cut off, late, closed, malformed. What they share
- * with libcurl's requests is in async_test.c. */
+/* async_lane_test.c - tests lanes against a scripted peer: answers that are cut off, late, closed, malformed.
+ * async_test.c tests what lanes share with libcurl's requests.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +12,9 @@
 #include "net/kit_test.h"
 
 struct scene {
-    struct kit kit; /* its loop is used; its server is not */
+    struct kit kit; /* only its loop is used, not its server */
     struct async *a;
-    int listens, peer; /* the peer's end of the last connection */
+    int listens, peer; /* peer: the peer's end of the last connection */
     char url[64];
     unsigned done;
     int status;
@@ -73,7 +74,7 @@ static void peer_accept(struct scene *s)
     KIT_UNTIL(&s->kit, (s->peer = accept4(s->listens, NULL, NULL, SOCK_NONBLOCK)) >= 0);
 }
 
-/* Reads a request to its end. */
+/* Reads a whole request. */
 static void peer_hear(struct scene *s)
 {
     char in[1000];
@@ -100,7 +101,7 @@ static void peer_close(struct scene *s)
     s->peer = -1;
 }
 
-/* The other end has closed the connection. */
+/* Returns whether the client has closed the connection. */
 static bool is_left(const struct scene *s)
 {
     char byte;
@@ -114,10 +115,10 @@ static void answers(void **state)
 {
     static const struct {
         const char *label, *text;
-        bool closes; /* the peer does, after it */
+        bool closes; /* the peer closes after the answer */
         int status;
         const char *body;
-        bool kept; /* the connection is used again */
+        bool kept; /* the connection is reused */
     } rows[] = {
         {"a length",           OK "Content-Length: 5\r\n\r\nhello",                                     false, 200, "hello", true },
         {"nothing in it",      "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n",                     false, 201, "",      true },
@@ -151,7 +152,7 @@ static void answers(void **state)
             peer_close(&s);
         KIT_UNTIL(&s.kit, s.done);
         if (slowly && strcmp(rows[i % ROWS(rows)].label, "too much") == 0)
-            continue; /* what comes after the answer closes the lane */
+            continue; /* data after the answer closes the lane */
         if (s.status != rows[i % ROWS(rows)].status)
             fail_msg("%s: %d %s", rows[i % ROWS(rows)].label, s.status, str_text(&s.text));
         assert_string_equal(str_text(&s.body), rows[i % ROWS(rows)].body);
@@ -169,7 +170,7 @@ static void answers(void **state)
     }
 }
 
-/* A connection that was kept and is closed instead of an answer: asked once more on a new one, and only once. */
+/* A kept connection that is closed instead of an answer: the request is sent again on a new one, but only once. */
 static void closed_while_nobody_looked(void **state)
 {
     (void)state;
@@ -197,7 +198,7 @@ static void closed_while_nobody_looked(void **state)
     }
 }
 
-/* A new connection that is closed instead of an answer is an answer that is lost. */
+/* A new connection that is closed without an answer fails the request. */
 static void closed_at_once(void **state)
 {
     CLEANUP(scene) struct scene s = {0};
@@ -213,7 +214,7 @@ static void closed_at_once(void **state)
     assert_string_equal(str_text(&s.text), "the connection ended before the answer did");
 }
 
-/* An idle connection that ends is not used again. */
+/* An idle connection that ends is not reused. */
 static void ends_while_idle(void **state)
 {
     CLEANUP(scene) struct scene s = {0};
@@ -230,7 +231,7 @@ static void ends_while_idle(void **state)
     (void)ask(&s);
     peer_accept(&s);
     peer_hear(&s);
-    peer_close(&s); /* it counts as new: this is not tried again */
+    peer_close(&s); /* the connection counts as new: the request is not repeated */
     KIT_UNTIL(&s.kit, s.done == 2);
     assert_int_equal(s.status, 0);
 }
@@ -245,7 +246,7 @@ static void patience_ends(void **state)
     peer_hear(&s);
     peer_say(&s, OK "Content-Length: 0\r\n\r\n");
     KIT_UNTIL(&s.kit, s.done == 1);
-    /* On the connection that is there: so it is sent at once, however soon its time is over. */
+    /* On the open connection, the request is sent at once, even with a short timeout. */
     struct async_request q = {.method = "GET", .url = s.url, .timeout_ns = 20 * KIT_MS, .done = on_done, .ctx = &s};
     (void)async_start(s.a, &q);
     KIT_UNTIL(&s.kit, s.done == 2);
@@ -268,7 +269,7 @@ static void cancelled(void **state)
     assert_int_equal(s.done, 0);
 }
 
-/* A large body leaves in pieces, as the peer takes it. */
+/* A large body is sent in pieces, as the peer reads. */
 static void a_large_body(void **state)
 {
     enum { LEN = 8 << 20 };
@@ -295,7 +296,7 @@ static void a_large_body(void **state)
     assert_int_equal(s.status, 200);
 }
 
-/* What would end a line is not for a lane: libcurl says no. */
+/* Header texts with line breaks are not sent on a lane; libcurl rejects them. */
 static void nothing_ends_a_line(void **state)
 {
     CLEANUP(scene) struct scene s = {0};

@@ -1,4 +1,5 @@
-/* async_test.c - requests from within the loop that also serves them: kept connections, streams, failures, cancelling. */
+/* async_test.c - tests requests in the loop that also runs the server: kept connections, streams, failures, cancelling.
+ */
 #include "net/client/async.h"
 
 #include <setjmp.h>
@@ -16,7 +17,7 @@ struct heard {
     unsigned done;
     int status;
     struct str body, pieces;
-    bool trouble; /* a sentence came */
+    bool trouble; /* an error text was given */
     bool sent;
     int64_t retry_after_s;
 };
@@ -45,7 +46,7 @@ static void heard_cleanup(struct heard *h)
     str_done(&h->pieces);
 }
 
-/* Every test is run twice: libcurl speaks, and lanes do (its state is `lean`). */
+/* Every test runs twice: with libcurl, and with lanes (the test's state is `lean`). */
 static struct async *must_async(struct kit *k, void **state)
 {
     struct async *a = NULL;
@@ -129,7 +130,7 @@ static void streams(void **state)
     assert_int_equal(h.status, 200);
     assert_string_equal(h.pieces.at, "one\ntwo\n");
 
-    /* One that is cancelled is not told of, and the server notices. */
+    /* A cancelled stream calls nothing, and the server notices the end. */
     k.kept = NULL;
     struct async_call *call = async_start(a, &request);
     KIT_UNTIL(&k, k.kept);
@@ -155,7 +156,7 @@ static void ask_back(void *ctx, const char *at, size_t len)
     (void)ask(e->a, e->k, "GET", "/back", NULL, &e->heard);
 }
 
-/* A stream's first request is kept and becomes a stream; what follows is answered at once. */
+/* Keeps the first request, which becomes a stream; later ones are answered at once. */
 static void keep_first(void *ctx, struct http_exchange *x)
 {
     struct kit *k = ctx;
@@ -201,7 +202,7 @@ static void a_refused_stream_is_an_answer(void **state)
     assert_int_equal(h.pieces.len, 0);
 }
 
-/* Handles are used again: nothing of one request is left in the next. */
+/* Handles are reused: a request must not see settings of an earlier request. */
 static void nothing_is_left_over(void **state)
 {
     static const struct {
@@ -252,7 +253,7 @@ static void nothing_is_left_over(void **state)
     assert_int_equal(http_server_stats(k.server).accepted, 1);
 }
 
-/* Many tokens, one after the other and at once: as a token that is renewed. */
+/* Uses many tokens, one after another and at once, as with renewed tokens. */
 static void many_tokens(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -271,7 +272,7 @@ static void many_tokens(void **state)
     assert_int_equal(h.status, 200);
 }
 
-/* By a name that must be looked up, and on connections that the server closes in between. */
+/* Uses a host name, and connections that the server closes in between. */
 static void connections_that_end(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -320,7 +321,7 @@ static void say_peer(void *ctx, struct http_exchange *x)
     http_answer(x, 200, NULL, "text/plain", name ? name : "nobody", name ? strlen(name) : 6);
 }
 
-/* Certificates as texts; the address is another than the name that the server's certificate has. */
+/* Passes certificates as texts; the address differs from the name in the server's certificate. */
 static void certificates_from_memory(void **state)
 {
     char dir[] = "/tmp/berth-async.XXXXXX", url[96], to[32], path[64];
@@ -345,7 +346,7 @@ static void certificates_from_memory(void **state)
     (void)snprintf(url, sizeof url, "https://kubernetes.example:%u/", http_server_port(k.server));
     struct async_request q = {.method = "GET", .url = url, .done = done, .ctx = &h};
     for (unsigned i = 0; i < 3;
-         i++) { /* with a certificate, without, and with an authority that did not sign the server's */
+         i++) { /* with a certificate, without one, and with a CA that did not sign the server's */
         const struct async_config config = {.ca_pem = i < 2 ? ca.cert_pem : cert,
                                             .cert_pem = i ? NULL : cert,
                                             .key_pem = i ? NULL : key,
@@ -358,7 +359,7 @@ static void certificates_from_memory(void **state)
         assert_int_equal(h.status, i < 2 ? 200 : 0);
         assert_string_equal(str_text(&h.body), i == 0 ? "node:n1" : i == 1 ? "nobody" : "");
     }
-    /* One that comes later, and another after it, count from the next connection on. */
+    /* A certificate that is set later, and another one after it, apply from the next connection on. */
     CLEANUP(async) struct async *a = NULL;
     const struct async_config config = {.ca_pem = ca.cert_pem, .connect_to = to, .lean = *(const bool *)*state};
     const struct tls_grant other = {"node:n2", NULL, grant.not_before_ns, grant.not_after_ns};

@@ -1,4 +1,4 @@
-/* client.c - one libcurl handle, used again and again so that its connections stay open. */
+/* client.c - one libcurl handle, which is reused so that its connections stay open. */
 #include "net/client/client.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ enum {
 
 struct client {
     CURL *curl;
-    char *url; /* without a slash at its end */
+    char *url; /* without a trailing slash */
     char *authorization, *ca_path, *pin, *cert_path, *key_path, *agent;
     int64_t timeout_ns;
     size_t answer_bytes_max;
@@ -28,19 +28,19 @@ struct client {
     void *address_ctx;
 };
 
-/* An answer on its way. */
+/* The state of an answer that is being received. */
 struct reception {
     CURL *curl;
     const struct client *client;
     struct client_answer answer;
-    bool (*piece)(void *ctx, const char *at, size_t len); /* NULL: all goes to the body */
+    bool (*piece)(void *ctx, const char *at, size_t len); /* NULL: the answer is collected in its body */
     void *ctx;
     bool too_large, hung_up, address_refused;
 };
 
-/* ---- the client --------------------------------------------------------------------------------------------------- */
+/* ---- the client ------------------------------------------------------------------------------------------------- */
 
-/* Whether text can stand in a header without ending it. */
+/* Returns whether the text contains no character that would end a header line. */
 static bool line_good(const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p; p++)
@@ -72,7 +72,7 @@ static int config_check(const struct client_config *config, struct berth_err *er
                        url);
     if (!config->cert_path)
         return 0;
-    struct tls_identity id = {0}; /* libcurl has no words for what may be wrong with it */
+    struct tls_identity id = {0}; /* checked here, because libcurl does not explain what is wrong */
     int rc = tls_identity_read(config->cert_path, config->key_path, &id, err);
     tls_identity_done(&id);
     return rc;
@@ -156,7 +156,7 @@ void client_encode(struct str *to, const char *text)
     }
 }
 
-/* ---- the answer --------------------------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------------------------------- */
 
 static size_t take_body(char *at, size_t size, size_t count, void *ctx)
 {
@@ -197,7 +197,7 @@ static size_t take_header(char *at, size_t size, size_t count, void *ctx)
     return len;
 }
 
-/* ---- the request -------------------------------------------------------------------------------------------------- */
+/* ---- the request ------------------------------------------------------------------------------------------------ */
 
 static void header_add(struct curl_slist **list, const char *line)
 {
@@ -227,7 +227,7 @@ static int request_check(const struct client_request *q, struct berth_err *err)
     return 0;
 }
 
-/* An empty one has its length said too. */
+/* Returns whether the request has a body. The length of an empty body is sent, too. */
 static bool has_body(const struct client_request *q)
 {
     return q->body || strcmp(q->method, "POST") == 0 || strcmp(q->method, "PUT") == 0 ||
@@ -247,7 +247,8 @@ static void headers_make(const struct client *c, const struct client_request *q,
     }
 }
 
-/* The very address that libcurl connects to is asked about: a name that resolves to another one meanwhile gains nothing. */
+/* Checks the address that libcurl is about to connect to, so a name that resolves differently later cannot bypass the
+ * check. */
 static curl_socket_t socket_open(void *ctx, curlsocktype purpose, struct curl_sockaddr *to)
 {
     struct reception *r = ctx;
@@ -264,11 +265,11 @@ static void options_set(const struct client *c, const struct client_request *q, 
 {
     CURL *h = c->curl;
 
-    curl_easy_reset(h); /* keeps connections */
+    curl_easy_reset(h); /* keeps open connections */
     curl_easy_setopt(h, CURLOPT_URL, url);
     curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(h, CURLOPT_PROXY, ""); /* a server of this cluster is reached directly */
+    curl_easy_setopt(h, CURLOPT_PROXY, ""); /* servers of the cluster are reached without a proxy */
     curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
@@ -290,7 +291,7 @@ static void options_set(const struct client *c, const struct client_request *q, 
         curl_easy_setopt(h, CURLOPT_SSLCERT, c->cert_path);
         curl_easy_setopt(h, CURLOPT_SSLKEY, c->key_path);
     }
-    if (c->pin) { /* instead of names and authorities */
+    if (c->pin) { /* instead of the host name and the CA */
         curl_easy_setopt(h, CURLOPT_PINNEDPUBLICKEY, c->pin);
         curl_easy_setopt(h, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(h, CURLOPT_SSL_VERIFYHOST, 0L);
@@ -310,9 +311,9 @@ static void options_set(const struct client *c, const struct client_request *q, 
     curl_easy_setopt(h, CURLOPT_HEADERDATA, r);
 }
 
-/* ---- trouble ------------------------------------------------------------------------------------------------------ */
+/* ---- errors ----------------------------------------------------------------------------------------------------- */
 
-/* What libcurl says, as an errno and a sentence for whoever typed the command. */
+/* Translates a libcurl error to an errno and a text for the user. */
 static int trouble(const struct client *c, CURLcode code, const struct reception *r, struct berth_err *err)
 {
     const char *url = c->url;

@@ -1,4 +1,4 @@
-/* client_test.c - requests to a server on another thread, with and without TLS, and everything that can be in the way. */
+/* client_test.c - tests requests to a server on another thread, with and without TLS, and all kinds of failures. */
 #include "net/client/client.h"
 
 #include <setjmp.h>
@@ -32,7 +32,7 @@ static void answer_cleanup(struct client_answer *a)
     client_answer_done(a);
 }
 
-/* ---- what is asked ------------------------------------------------------------------------------------------------ */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static int64_t admit_much(void *ctx, struct http_exchange *x)
 {
@@ -46,7 +46,7 @@ static const char *or_dash(const char *text)
     return text ? text : "-";
 }
 
-/* Says everything it was asked with; counts those who say who they are. */
+/* Answers with all parts of the request; counts requests with a token and an agent. */
 static void say_all(void *ctx, struct http_exchange *x)
 {
     CLEANUP(str) struct str said = {0};
@@ -108,13 +108,13 @@ static void requests_are_made_as_told(void **state)
         assert_int_equal(a.retry_after_s, 17);
     }
     host_stop(&h);
-    assert_int_equal(http_server_stats(h.kit.server).accepted, 1); /* one connection served all */
-    assert_int_equal(h.kit.handled, ROWS(rows));                   /* with its token and agent */
+    assert_int_equal(http_server_stats(h.kit.server).accepted, 1); /* one connection served all requests */
+    assert_int_equal(h.kit.handled, ROWS(rows));                   /* all with token and agent */
 }
 
 static void a_large_body_arrives(void **state)
 {
-    enum { LEN = 5000000 }; /* libcurl asks first whether it may send this */
+    enum { LEN = 5000000 }; /* libcurl sends "Expect: 100-continue" for this size */
     CLEANUP(host) struct host h = {0};
     CLEANUP(mem) char *body = mem_alloc(LEN);
     CLEANUP(answer) struct client_answer a = {0};
@@ -129,7 +129,8 @@ static void a_large_body_arrives(void **state)
     assert_non_null(strstr(a.body.at, "type=application/json x=- len=5000000 sum=98"));
 }
 
-/* The server closes as it refuses; the client still has the refusal, and asks again on a new connection. */
+/* The server rejects the body and closes; the client still gets the answer, and its next request uses a new
+ * connection. */
 static void a_body_that_is_too_large_is_refused(void **state)
 {
     CLEANUP(host) struct host h = {0};
@@ -211,7 +212,7 @@ static bool never(void *ctx, const struct sockaddr *address)
     return false;
 }
 
-/* After the name is resolved: a name says nothing about where it leads. */
+/* The check happens after name resolution, because a name can resolve to any address. */
 static void an_address_that_is_not_allowed_is_not_connected_to(void **state)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "2130706433", "127.1"};
@@ -248,7 +249,7 @@ static void texts_are_encoded(void **state)
     assert_int_equal(s.len, 0);
 }
 
-/* ---- what is in the way ------------------------------------------------------------------------------------------- */
+/* ---- failures --------------------------------------------------------------------------------------------------- */
 
 static const struct client_request get_root = {.method = "GET", .path = "/"};
 
@@ -263,7 +264,7 @@ static void expect_trouble(struct client_config config, int code, const char *wa
     assert_int_equal(a.status, 77);
 }
 
-/* A socket that listens and does nothing more; its connections wait. */
+/* Creates a socket that listens but never accepts. */
 static int silent_listener(uint16_t *ret_port)
 {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -291,7 +292,7 @@ static void trouble_says_what_to_do(void **state)
     expect_trouble((struct client_config){.url = "http://no-such-host.invalid"}, EHOSTUNREACH, "no such host");
 }
 
-/* A server of a few words: what each connection gets, whatever it asks. */
+/* A server that sends a fixed text on each connection, for any request. */
 struct mumbler {
     int fd;
     const char *text;
@@ -356,7 +357,7 @@ static void a_redirection_is_not_followed(void **state)
     (void)close(m.fd);
 }
 
-/* ---- streams ------------------------------------------------------------------------------------------------------ */
+/* ---- streams ---------------------------------------------------------------------------------------------------- */
 
 enum { PIECES = 200 };
 
@@ -393,7 +394,7 @@ static void feed_or_refuse(void *ctx, struct http_exchange *x)
 
 struct collected {
     struct str text;
-    size_t enough; /* pieces of text, then it hangs up */
+    size_t enough; /* number of bytes after which it disconnects */
 };
 
 static bool collect(void *ctx, const char *at, size_t len)
@@ -448,7 +449,7 @@ static void hanging_up_is_noticed(void **state)
     assert_int_equal(a.status, 200);
     assert_string_equal(some.text.at, "hello");
     str_done(&some.text);
-    assert_int_equal(pthread_join(h.thread, NULL), 0); /* `closed` stops it */
+    assert_int_equal(pthread_join(h.thread, NULL), 0); /* `closed` stops the thread */
     h.runs = false;
     assert_int_equal(h.kit.closed, 1);
 }
@@ -475,7 +476,7 @@ static void a_stream_that_breaks_is_an_error(void **state)
     (void)close(m.fd);
 }
 
-/* ---- TLS ---------------------------------------------------------------------------------------------------------- */
+/* ---- TLS -------------------------------------------------------------------------------------------------------- */
 
 struct tls_files {
     char dir[64], cert[96], key[96];

@@ -1,3 +1,4 @@
+/* mail.c - sends a mail with libcurl. */
 #include "net/client/mail.h"
 
 #include <curl/curl.h>

@@ -1,4 +1,4 @@
-/* mail.h - hands one mail to a server by SMTP, and waits until it has taken it. Fronts libcurl. */
+/* mail.h - sends one mail by SMTP and waits until the server has accepted it. Wraps libcurl. */
 #pragma once
 
 #include <stdint.h>
@@ -7,10 +7,10 @@
 
 struct mail {
     const char *server;    /* "smtp://mail.example.org:25", or smtps:// */
-    const char *from, *to; /* addresses alone, without control characters */
-    const char *text;      /* head and body, lines ended by CRLF */
+    const char *from, *to; /* plain addresses, without control characters */
+    const char *text;      /* header and body, with CRLF line ends */
     int64_t timeout_ns;
 };
 
-/* -EINVAL for an address of a server that is none; else what went wrong with it. */
+/* Returns 0, -EINVAL for an invalid server address, or a negative errno for a failure of the transfer. */
 int mail_send(const struct mail *m, struct berth_err *err);

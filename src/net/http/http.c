@@ -1,4 +1,4 @@
-/* http.c - the server's life and its place in the loop. */
+/* http.c - lifetime of the HTTP server and its integration in the event loop. */
 #include "net/http/http.h"
 
 #include <assert.h>
@@ -14,18 +14,19 @@ enum {
     CONNECTIONS_MAX = 16384,
     HEADER_BYTES_MAX = 8192,
     HEADER_BYTES_MIN = 1024,
-    DESCRIPTORS_SPARE = 128, /* for what is no connection: files, databases, other listeners */
-    ANSWER_SHARES = 3,       /* of request_ns_max, without any progress of the reader */
+    DESCRIPTORS_SPARE = 128, /* for descriptors other than connections: files, databases, other listeners */
+    ANSWER_SHARES = 3,       /* parts of request_ns_max that a reader may make no progress */
     RESTLESS_RUNS = 32,
     RESTLESS_PAUSE_NS = 1000000,
     RESTLESS_PAUSE_EACH_NS = 20000,
 };
 
-/* ---- the library in the loop ------------------------------------------------------------------------------------- */
+/* ---- libmicrohttpd in the event loop ---------------------------------------------------------------------------- */
 
-/* When the library wants to run again without an event. While a TLS handshake waits for the peer it wants that all the
- * time, and a peer may leave it there: after some runs in a row it gets pauses, longer ones the more connections there
- * are that may be in one. What the peer sends is an event and ends them. */
+/* Returns when libmicrohttpd must run again without an event. During a TLS handshake libmicrohttpd asks for this
+ * continuously, and a peer may stop in the middle of a handshake. After some consecutive runs the server therefore
+ * inserts pauses, which grow with the number of connections that may be in a handshake. Data from the peer is an event
+ * and ends the pause. */
 static int64_t next_run_ns(struct http_server *s)
 {
     MHD_UNSIGNED_LONG_LONG ms = 0;
@@ -73,7 +74,7 @@ void server_wake(struct http_server *s)
         loop_timer_set(s->run_timer, 0);
 }
 
-/* Targets are decoded in net/http/target.c, from what the client sent. */
+/* Disables decoding in libmicrohttpd: net/http/target.c decodes targets from the bytes that the client sent. */
 static size_t unescape_nothing(void *ctx, struct MHD_Connection *mhd, char *text)
 {
     (void)ctx;
@@ -81,7 +82,7 @@ static size_t unescape_nothing(void *ctx, struct MHD_Connection *mhd, char *text
     return strlen(text);
 }
 
-/* ---- the beginning ----------------------------------------------------------------------------------------------- */
+/* ---- start ------------------------------------------------------------------------------------------------------ */
 
 static struct MHD_Daemon *daemon_start(struct http_server *s, const struct http_config *config)
 {
@@ -112,7 +113,8 @@ static struct MHD_Daemon *daemon_start(struct http_server *s, const struct http_
                             options, MHD_OPTION_END);
 }
 
-/* Raises the soft limit as far as is needed and allowed, and lowers the bound to what there is. */
+/* Raises the soft limit of descriptors as far as needed and allowed, and lowers connections_max to the available
+ * number. */
 static void descriptors_reserve(struct http_server *s)
 {
     struct rlimit limit;
@@ -188,7 +190,7 @@ uint16_t http_server_port(const struct http_server *s)
     return s->port;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------------------- */
+/* ---- stop ------------------------------------------------------------------------------------------------------- */
 
 void http_server_quiesce(struct http_server *s)
 {
@@ -208,7 +210,8 @@ void http_server_free(struct http_server *s)
     assert(!s->running);
     s->stopping = true;
     listen_close(s);
-    /* The library wants every connection resumed before it ends; ending them ends their exchanges. */
+    /* libmicrohttpd requires that every connection is resumed before the stop. Stopping the connections ends their
+     * exchanges. */
     for (struct http_exchange *x = s->exchanges; x; x = x->next)
         if (x->suspended)
             exchange_resume(x);

@@ -1,10 +1,13 @@
-/* http.h - an HTTP/1.1 server inside the loop, with or without TLS.
+/* http.h - an HTTP/1.1 server in the event loop, with or without TLS.
  *
- * For each request: `admit` when its header is there (it may answer at once, or say how long the body may be), `handle`
- * when its body is there too. The answer may come later, from anywhere on the loop's thread; until then, and while a
- * stream has nothing to send, the connection costs no time. Bounded in every direction: connections in all and per
- * address and per user, header bytes, body bytes, bytes held for an address and for a user, time to send a request, time to
- * read an answer. What breaks a bound is answered (408, 413, 431, 429, 503) or closed. Fronts libmicrohttpd, whose types stay in here. No routes and no permissions: control/.
+ * For each request the server calls `admit` when the header is complete (`admit` may answer at once, or return the
+ * maximum body size), and `handle` when the body is complete. The handler may answer later, from anywhere on the loop's
+ * thread. A connection uses no CPU time while it waits for an answer or while its stream has nothing to send.
+ *
+ * Bounded resources: connections in total, per address and per user; header bytes; body bytes; bytes held for an
+ * address and for a user; time to send a request; time to read an answer. A request that exceeds a bound is answered
+ * (408, 413, 431, 429, 503) or its connection is closed. The module wraps libmicrohttpd and hides its types. Routes and
+ * permissions are in control/.
  */
 #pragma once
 
@@ -24,22 +27,25 @@ struct http_header {
 
 struct http_config {
     const char *address;            /* numeric; "127.0.0.1", "::1", "0.0.0.0" */
-    uint16_t port;                  /* 0: any free one */
-    const char *cert_pem, *key_pem; /* NULL: without TLS */
-    const char *client_ca_pem;      /* asks for client certificates signed by it; NULL: does not ask */
-    bool tls13_only;                /* else TLS 1.2 too */
-    size_t connections_max;         /* 0: 16384 */
-    size_t
-        connections_per_address_max; /* 0: no bound but the above; connections with a good certificate do not count */
-    size_t connections_per_user_max; /* of a name that http_set_user was given; 0: no bound */
-    /* Bytes of bodies and of answers not yet sent, held for one address or user. One alone may always be held. 0: no bound. */
+    uint16_t port;                  /* 0: any free port */
+    const char *cert_pem, *key_pem; /* NULL: no TLS */
+    /* CA of client certificates, which the server then requests; NULL: no client certificates */
+    const char *client_ca_pem;
+    bool tls13_only;        /* otherwise also TLS 1.2 */
+    size_t connections_max; /* 0: 16384 */
+    /* 0: only the bound above; connections with a valid client certificate are not counted */
+    size_t connections_per_address_max;
+    size_t connections_per_user_max; /* per name passed to http_set_user; 0: no bound */
+    /* Bytes of bodies and of unsent answers, held for one address or user. A request is always allowed while no other
+     * request holds bytes. Connections with a valid client certificate are exempt. 0: no bound. */
     size_t bytes_per_address_max, bytes_per_user_max;
-    bool length_required;    /* a body in chunks is refused (411): the library reads them leniently */
-    size_t header_bytes_max; /* 0: 8 KiB; of a connection's memory */
-    int64_t request_ns_max;  /* from connection or last answer to the end of the next header, and from there to
-                                          the end of the body; 0: 10 s. An idle kept-alive connection gets idle_ns_max */
-    int64_t idle_ns_max;     /* between requests; 0: 60 s */
-    /* The body's largest size, or a negative number after the exchange was answered here. */
+    bool length_required;    /* reject chunked bodies (411), because libmicrohttpd parses them leniently */
+    size_t header_bytes_max; /* memory per connection; 0: 8 KiB */
+    /* Limits the time from the connection or the last answer to the end of the next header, and again the time from the
+     * header to the end of the body. 0: 10 s. An idle kept-alive connection is limited by idle_ns_max. */
+    int64_t request_ns_max;
+    int64_t idle_ns_max; /* between requests; 0: 60 s */
+    /* Returns the maximum size of the body, or a negative number after `admit` has answered the request. */
     int64_t (*admit)(void *ctx, struct http_exchange *x);
     void (*handle)(void *ctx, struct http_exchange *x);
     void *ctx;
@@ -47,50 +53,52 @@ struct http_config {
 
 int http_server_new(struct loop *l, const struct http_config *config, struct http_server **ret, struct berth_err *err);
 uint16_t http_server_port(const struct http_server *s);
-/* Accepts nothing new and closes kept-alive connections as they fall idle; exchanges under way go on. */
+/* Stops accepting connections and closes kept-alive connections when they become idle. Running requests continue. */
 void http_server_quiesce(struct http_server *s);
-/* Exchanges not yet answered (to the last byte), and streams. */
+/* Returns the number of requests that are not completely answered, including streams. */
 size_t http_server_busy(const struct http_server *s);
-/* Closes everything at once. */
+/* Closes all connections immediately and frees the server. */
 void http_server_free(struct http_server *s);
 
 struct http_server_stats {
-    uint64_t connections, accepted, requests, streams, refused; /* now; since start; since start; now; since start */
+    uint64_t connections, accepted, requests, streams, refused; /* connections, streams: current; others: since start */
     uint64_t bytes_in, bytes_out;
-    uint64_t bytes_held; /* now: of bodies, and of answers not yet sent */
+    uint64_t bytes_held; /* current: of bodies and of unsent answers */
 };
 struct http_server_stats http_server_stats(const struct http_server *s);
 
-/* ---- the request; texts live as long as the exchange ---- */
+/* ---- the request; texts live as long as the exchange ------------------------------------------------------------ */
 const char *http_method(const struct http_exchange *x);
-const char *http_path(const struct http_exchange *x); /* decoded, without the query */
-const char *http_query(const struct http_exchange *x,
-                       const char *name); /* decoded; NULL: not there; "" without value */
-const char *http_header(const struct http_exchange *x, const char *name); /* NULL: not there */
-const char *http_body(const struct http_exchange *x, size_t *ret_len);    /* never NULL; ends in a NUL beyond len; a
-                                                                              stream lets go of it once it has begun */
-const char *http_remote(const struct http_exchange *x);                   /* the peer's address, without port */
-/* Who a client certificate was signed for; NULL: none was shown, or none that is good, save that its time may be over. */
+const char *http_path(const struct http_exchange *x);                     /* percent-decoded, without the query */
+const char *http_query(const struct http_exchange *x, const char *name);  /* decoded; NULL: absent; "": no value */
+const char *http_header(const struct http_exchange *x, const char *name); /* NULL: absent */
+/* Returns the body: never NULL, followed by a NUL that is not counted. A stream frees the body when the stream
+ * begins. */
+const char *http_body(const struct http_exchange *x, size_t *ret_len);
+const char *http_remote(const struct http_exchange *x); /* address of the client, without port */
+/* The subject of a client certificate. NULL: the client showed no certificate, or one that is invalid for a reason
+ * other than its expiry. */
 struct http_peer {
-    char *name;       /* its common name */
-    char serial[48];  /* its serial number in hex */
-    int64_t until_ns; /* when it ends; a connection may live longer */
-    bool over;        /* it had ended when the connection was first asked about */
+    char *name;       /* common name */
+    char serial[48];  /* serial number in hexadecimal */
+    int64_t until_ns; /* expiry; a connection may outlive it */
+    bool over;        /* the certificate had expired when the server first checked it */
 };
 const struct http_peer *http_peer(const struct http_exchange *x);
-/* The common name of one that is not over; NULL: none. */
+/* Returns the common name of a certificate that has not expired; NULL: none. */
 const char *http_peer_name(const struct http_exchange *x);
-/* For `admit`: the user whose request this is; counts the connection and what is held for it. -EDQUOT: this user has too many
- * connections, or too much is held for the user or the address; answer with 429. The connection counts as the user's until
- * it ends or another user's request comes by it. NULL: nobody's. */
+/* Sets the user of the request, from `admit`; the connection and its held bytes count for this user. Returns -EDQUOT if
+ * the user has too many connections, or if too many bytes are held for the user or the address; the caller then answers
+ * 429. The connection counts for the user until the connection ends or carries a request of another user. NULL: no
+ * user. */
 int http_set_user(struct http_exchange *x, const char *user, struct berth_err *err);
-/* Something of the caller's that goes with the exchange; freed by `drop` when the exchange ends, however it ends. */
+/* Attaches caller data to the exchange. `drop` frees the data when the exchange ends for any reason. */
 void http_set_data(struct http_exchange *x, void *data, void (*drop)(void *data));
 void *http_data(const struct http_exchange *x);
 
-/* ---- the answer: exactly one of these, once ---- */
+/* ---- the answer: exactly one of these, once --------------------------------------------------------------------- */
 
-/* The text of an answer, in blocks that are freed one by one as they are sent. */
+/* The text of an answer, in blocks. Each block is freed after it was sent. */
 struct http_text {
     struct http_block *first, *last;
     size_t len;
@@ -98,24 +106,25 @@ struct http_text {
 void http_text_add(struct http_text *t, const void *at, size_t len);
 void http_text_done(struct http_text *t);
 
-/* Headers end with a NULL name; NULL: none. The body is copied. Nobody is to keep the answer, unless a Cache-Control among
- * the headers says otherwise. */
+/* Answers with a body, which is copied. `headers` ends with a NULL name; NULL: no headers. The answer is marked as not
+ * cacheable, unless the headers contain Cache-Control. */
 void http_answer(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
                  const void *body, size_t len);
-/* The same; the text is taken. Becomes a 429 where too much is held for the user or the address. */
+/* Like http_answer, but takes ownership of the text. Answers 429 instead if too many bytes are held for the user or the
+ * address. */
 void http_answer_text(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
                       struct http_text *text);
-/* The same from a file, which is closed at the end (also on failure). */
+/* Like http_answer, but sends a file. Closes the file at the end, also on failure. */
 void http_answer_file(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
                       int fd, uint64_t len);
-/* An answer without an end: chunks follow. `closed` is called once when it ends for any other reason than
- * http_stream_end; the exchange is gone afterwards. */
+/* Begins a stream: an answer without a known end, whose chunks follow. `closed` is called once if the stream ends for
+ * any reason other than http_stream_end; the exchange is then freed. */
 void http_stream(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
                  void (*closed)(void *ctx), void *ctx);
-/* Copies. False, and nothing is added: the reader is too slow and more than backlog_max (1 MiB) waits; the caller should
- * end it. */
+/* Sends a chunk, which is copied. Returns false and sends nothing if the client is too slow and more than the backlog
+ * limit (1 MiB) is unsent; the caller should then end the stream. */
 bool http_stream_send(struct http_exchange *x, const void *data, size_t len);
 size_t http_stream_backlog(const struct http_exchange *x);
-/* Called whenever the backlog has been sent out. */
+/* Sets a callback for each time the backlog has been sent completely. */
 void http_stream_on_drained(struct http_exchange *x, void (*drained)(void *ctx), void *ctx);
 void http_stream_end(struct http_exchange *x);

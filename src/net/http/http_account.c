@@ -1,4 +1,4 @@
-/* http_account.c - what is held for an address and for a user: connections, bodies, and answers not yet sent. */
+/* http_account.c - accounts of addresses and users: connections, bodies, and unsent answers. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ void held_drop(struct http_exchange *x, size_t bytes)
         x->conn->user->bytes -= bytes;
 }
 
-/* Moves the connection, and what its exchange holds, to the user's account; NULL: to none. */
+/* Moves the connection and the bytes held by its exchange to the user's account; NULL: to no account. */
 static void user_change(struct http_exchange *x, struct peer *user)
 {
     struct conn *c = x->conn;

@@ -1,4 +1,4 @@
-/* http_account_test.c - what is held for one address and one user. */
+/* http_account_test.c - tests the bounds per address and per user. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@ enum { ANSWER_BYTES = 1 << 20, READERS = 12 };
 
 #define GET_AS(user) "GET / HTTP/1.1\r\nHost: h\r\nUser: " user "\r\n\r\n"
 
-/* The user is who the header says. */
+/* Takes the user from a header. */
 static int64_t admit(void *ctx, struct http_exchange *x)
 {
     struct kit *k = ctx;
@@ -45,7 +45,7 @@ static void answer_large(void *ctx, struct http_exchange *x)
     http_answer_text(x, 200, NULL, "text/plain", &text);
 }
 
-/* A client whose kernel takes little. */
+/* Connects with a small receive buffer. */
 static struct talk talk_narrow(const struct kit *k)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), bytes = 4096;
@@ -64,7 +64,7 @@ static void a_text_arrives_in_pieces(void **state)
     (void)state;
     kit_start(&k, (struct http_config){.admit = admit, .handle = answer_large});
     CLEANUP(talk) struct talk t = talk_new(&k);
-    for (int round = 0; round < 3; round++) { /* on one connection */
+    for (int round = 0; round < 3; round++) { /* all on one connection */
         talk_say(&k, &t, GET("/"));
         assert_int_equal(talk_answer(&k, &t, &body), 200);
         assert_int_equal(body.len, ANSWER_BYTES);
@@ -80,7 +80,7 @@ static void a_text_arrives_in_pieces(void **state)
     assert_int_equal(http_server_stats(k.server).bytes_held, 0);
 }
 
-/* Answers that are not read are held up to the bound; what is more is refused, of this user alone. */
+/* Unread answers are held up to the bound; further requests of this user are rejected. */
 static void unread_answers_of_a_user_are_bounded(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -106,7 +106,7 @@ static void unread_answers_of_a_user_are_bounded(void **state)
     assert_int_equal(talk_answer(&k, &other, NULL), 200);
 
     int refused = 0;
-    for (int i = 0; i < READERS; i++) { /* who reads after all is served after all */
+    for (int i = 0; i < READERS; i++) { /* a client that starts reading is served */
         refused += talk_answer(&k, &slow[i], NULL) == 429;
         talk_say(&k, &slow[i], GET_AS("mallory"));
         assert_int_equal(talk_answer(&k, &slow[i], NULL), 200);
@@ -117,7 +117,7 @@ static void unread_answers_of_a_user_are_bounded(void **state)
     assert_int_equal(http_server_stats(k.server).bytes_held, 0);
 }
 
-/* The same for bodies that do not come to their end. */
+/* The same for bodies that never end. */
 static void bodies_of_a_user_are_bounded(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -132,7 +132,7 @@ static void bodies_of_a_user_are_bounded(void **state)
         talk_say(&k, &slow[i], "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n");
         uint64_t before = http_server_stats(k.server).bytes_held;
         talk_say_bytes(&k, &slow[i], body, 1 << 20);
-        bool is_refused = false; /* or all of it is held */
+        bool is_refused = false; /* otherwise the whole body is held */
         for (int round = 0; round < 1000000 && !is_refused; round++) {
             kit_round(&k);
             assert_true(http_server_stats(k.server).bytes_held <= 4 << 20);
@@ -160,7 +160,7 @@ static void connections_of_a_user_are_bounded(void **state)
         talk_say(&k, &talks[i], GET_AS("mallory"));
         assert_int_equal(talk_answer(&k, &talks[i], NULL), i < 4 ? 200 : 429);
     }
-    talk_say(&k, &talks[4], GET_AS("alice")); /* the connection is free for another user */
+    talk_say(&k, &talks[4], GET_AS("alice")); /* another user may use the connection */
     assert_int_equal(talk_answer(&k, &talks[4], NULL), 200);
     talk_close(&talks[0]);
     KIT_UNTIL(&k, http_server_stats(k.server).connections == 5);

@@ -7,7 +7,7 @@
 
 #include "net/http/http_inner.h"
 
-enum { READ_BYTES = 16 << 10 }; /* handed to the library at a time */
+enum { READ_BYTES = 16 << 10 }; /* maximum size of a piece for libmicrohttpd */
 
 void exchange_suspend(struct http_exchange *x)
 {
@@ -35,7 +35,8 @@ static bool header_given(const struct http_header *headers, const char *name)
     return false;
 }
 
-/* A header that the library will not have, with a line break in it, is left out: nothing may be smuggled. */
+/* Adds a header. libmicrohttpd rejects a header with a line break, which is then left out, so headers cannot be
+ * injected. */
 static void header_add(struct MHD_Response *response, const char *name, const char *value)
 {
     (void)MHD_add_response_header(response, name, value);
@@ -64,11 +65,11 @@ void answer_with(struct http_exchange *x, int status, const struct http_header *
 enum MHD_Result answer_queue(struct http_exchange *x)
 {
     struct MHD_Response *response = take_ptr(&x->response);
-    if (!response) /* queued before */
+    if (!response) /* already queued */
         return MHD_YES;
     deadline_set(x->conn, DEADLINE_ANSWER);
     enum MHD_Result result = MHD_queue_response(x->conn->mhd, x->status, response);
-    MHD_destroy_response(response); /* the library has its own reference */
+    MHD_destroy_response(response); /* libmicrohttpd holds its own reference */
     return result;
 }
 
@@ -107,7 +108,7 @@ void http_text_done(struct http_text *t)
         block_drop(t);
 }
 
-/* Runs inside the library: the next piece. A block that was sent is freed. */
+/* Called by libmicrohttpd: returns the next piece of the text and frees blocks that were sent. */
 static ssize_t text_read(void *ctx, uint64_t at, char *to, size_t max)
 {
     struct http_exchange *x = ctx;
@@ -138,14 +139,14 @@ void http_answer_text(struct http_exchange *x, int status, const struct http_hea
         "{\"error\":{\"code\":\"rate\",\"message\":\"too much of what you asked for waits to be read; "
         "read it, and try again\"}}\n";
 
-    bool reads = strcmp(x->method, MHD_HTTP_METHOD_GET) == 0; /* the answer to a change that was made is always held */
+    bool reads = strcmp(x->method, MHD_HTTP_METHOD_GET) == 0; /* the answer to a completed change is always held */
     if (reads && text->len > BLOCK_TEXT_BYTES && !held_fits(x, text->len)) {
         http_text_done(text);
         x->server->stats.refused++;
         http_answer(x, MHD_HTTP_TOO_MANY_REQUESTS, later, "application/json", much, sizeof much - 1);
         return;
     }
-    if (!text->first || text->len <= text->first->len) { /* one block: the library keeps it */
+    if (!text->first || text->len <= text->first->len) { /* libmicrohttpd copies a single block */
         http_answer(x, status, headers, content_type, text->first ? text->first->at : "", text->len);
         http_text_done(text);
         return;

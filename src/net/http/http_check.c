@@ -1,8 +1,8 @@
-/* http_check.c - a server among clients that do anything at any time, from a seed.
+/* http_check.c - a randomized test of the HTTP server with misbehaving clients, reproducible from a seed.
  *
- * Whole and half requests, many at once, hang-ups and resets on one side; answers at once, later, and streams on the
- * other. Afterwards nothing may be left: no exchange, no connection, no descriptor, and what was admitted was dropped.
- * BERTH_SEED repeats one run.
+ * Clients send whole and partial requests, many at once, and close or reset connections. The server answers at once,
+ * later, or with streams. At the end there must be no exchange, no connection and no open descriptor, and the data of
+ * every admitted request must have been dropped. BERTH_SEED repeats one run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,9 +18,9 @@
 enum { RUNS = 60, STEPS = 3000, CLIENTS = 40 };
 
 struct chaos {
-    struct kit kit; /* first: the handlers' context is both */
+    struct kit kit; /* first: handlers cast their context to both types */
     uint64_t seed;
-    VEC(struct http_exchange *) waiting; /* to be answered */
+    VEC(struct http_exchange *) waiting; /* requests to be answered later */
     VEC(struct http_exchange *) streams;
     unsigned streamed, ended;
 };
@@ -30,7 +30,7 @@ static uint64_t draw(struct chaos *c, uint64_t below)
     return hash_u64(c->seed += 0x9e3779b97f4a7c15u) % below;
 }
 
-/* ---- the server's side -------------------------------------------------------------------------------------------- */
+/* ---- server ----------------------------------------------------------------------------------------------------- */
 
 struct watcher {
     struct chaos *chaos;
@@ -137,7 +137,7 @@ static void server_step(struct chaos *c)
     }
 }
 
-/* ---- the clients' side -------------------------------------------------------------------------------------------- */
+/* ---- clients ---------------------------------------------------------------------------------------------------- */
 
 static void client_say(struct chaos *c, struct talk *t)
 {
@@ -191,7 +191,7 @@ static void client_step(struct chaos *c, struct talk *t)
     }
 }
 
-/* ---- runs --------------------------------------------------------------------------------------------------------- */
+/* ---- runs ------------------------------------------------------------------------------------------------------- */
 
 static void run_once(uint64_t seed)
 {
@@ -234,7 +234,7 @@ static void run_once(uint64_t seed)
             talk_cleanup(&talks[i]);
     assert_int_equal(c.kit.dropped, c.kit.admitted);
     assert_int_equal(c.kit.closed + c.ended, c.streamed);
-    /* With less, hardly any is in time where the machine is slow. */
+    /* With a shorter limit, a slow machine completes hardly any request in time. */
     if (config.request_ns_max >= 10 * KIT_MS)
         assert_true(c.kit.admitted > 20);
     vec_done(&c.waiting);

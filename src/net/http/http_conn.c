@@ -1,7 +1,7 @@
-/* http_conn.c - who may connect, and how a connection ends.
+/* http_conn.c - accepts and closes connections.
  *
- * We accept ourselves rather than let the library do it: what is one too many gets an answer, and running out of
- * descriptors is a pause, not a spin.
+ * The server accepts connections itself, not libmicrohttpd. A connection above a bound then gets an answer, and running
+ * out of descriptors leads to a pause instead of a busy loop.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -26,7 +26,9 @@ enum {
     LINGER_BYTES_MAX = 16 << 20,
     KEEPALIVE_IDLE_S = 60,
     UNSENT_BYTES =
-        128 << 10, /* in the kernel, of a peer that does not read: the rest stays here, where it is counted */
+        /* unsent bytes in the kernel for a client that does not read; further bytes stay in the server, which counts
+         * them */
+    128 << 10,
     KEEPALIVE_EVERY_S = 15,
 };
 #define ACCEPT_PAUSE_NS (100 * NS_PER_MS)
@@ -44,7 +46,7 @@ static uint64_t peer_hash(const struct http_server *s, const char *remote)
     return hash_bytes(remote, strlen(remote), s->peer_seed);
 }
 
-/* The address as text; one of IPv4 that arrives on a socket of IPv6 in its own form. */
+/* Formats the address; an IPv4 address on an IPv6 socket is written as IPv4. */
 static void remote_text(const struct sockaddr_storage *from, char to[static INET6_ADDRSTRLEN])
 {
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)from;
@@ -101,9 +103,9 @@ void peers_done(struct http_server *s)
     vec_done(&s->peers_unused);
 }
 
-/* ---- arrivals ---------------------------------------------------------------------------------------------------- */
+/* ---- accepting -------------------------------------------------------------------------------------------------- */
 
-/* Sends an answer and lets the socket go; what it cost is a few hundred bytes in the kernel. */
+/* Sends an error and closes the socket. The answer occupies a few hundred bytes in the kernel. */
 static void refuse(struct http_server *s, int fd, unsigned status, const char *text)
 {
     struct conn c = {.server = s, .fd = fd};
@@ -137,8 +139,8 @@ static void arrive(struct http_server *s, int fd, const struct sockaddr_storage 
     s->strangers++;
     deadline_set(c, DEADLINE_REQUEST);
     s->arriving = c;
-    (void)MHD_add_connection(s->mhd, fd, (const struct sockaddr *)from, from_len); /* closes it when it fails */
-    if (s->arriving) { /* never told of: the library would not have it */
+    (void)MHD_add_connection(s->mhd, fd, (const struct sockaddr *)from, from_len); /* closes fd on failure */
+    if (s->arriving) { /* conn_notify was not called: libmicrohttpd rejected the connection */
         s->arriving = NULL;
         s->stats.refused++;
         conn_free(c);
@@ -196,7 +198,7 @@ static bool address_parse(const char *address, uint16_t port, struct sockaddr_st
     return false;
 }
 
-/* Connections inherit these: the kernel finds a peer that vanished without a word. */
+/* Sets socket options, which connections inherit. With them the kernel detects a peer that vanished. */
 static void listen_options(const struct http_server *s, int fd)
 {
     const int on = 1, idle = KEEPALIVE_IDLE_S, every = KEEPALIVE_EVERY_S, unsent = UNSENT_BYTES;
@@ -208,7 +210,7 @@ static void listen_options(const struct http_server *s, int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unread, sizeof unread);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent); /* connections inherit it */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent); /* inherited by connections */
 }
 
 static int listen_trouble(const char *address, uint16_t port, struct berth_err *err)
@@ -234,7 +236,7 @@ int listen_open(struct http_server *s, const char *address, uint16_t port, struc
     if (bind(s->listen_fd, (struct sockaddr *)&at, len) < 0 || listen(s->listen_fd, BACKLOG) < 0 ||
         getsockname(s->listen_fd, (struct sockaddr *)&at, &len) < 0)
         return listen_trouble(address, port, err);
-    /* The port is at the same place in both. */
+    /* IPv4 and IPv6 addresses have the port at the same offset. */
     s->port = ntohs(((struct sockaddr_in *)&at)->sin_port);
     return loop_watch_fd(s->loop, s->listen_fd, EPOLLIN, listen_ready, s, &s->listen_source, err);
 }
@@ -248,7 +250,7 @@ void listen_close(struct http_server *s)
     s->listen_fd = -1;
 }
 
-/* ---- ends -------------------------------------------------------------------------------------------------------- */
+/* ---- closing ---------------------------------------------------------------------------------------------------- */
 
 void conn_say(struct conn *c, unsigned status, const char *text)
 {
@@ -267,7 +269,7 @@ void conn_say(struct conn *c, unsigned status, const char *text)
     assert(len > 0 && (size_t)len < sizeof said);
     if (!c->server->tls) {
         (void)send(c->fd, said, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    } else if (c->exchange) { /* a request began, so the handshake is over */
+    } else if (c->exchange) { /* a request has begun, so the TLS handshake is complete */
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
         if (info)
             (void)gnutls_record_send(info->tls_session, said, (size_t)len);
@@ -307,8 +309,8 @@ void conn_free(struct conn *c)
     mem_free(c);
 }
 
-/* Reads and forgets: a socket that is closed with something unread resets the connection, and the peer may lose the
- * answer that is on its way. */
+/* Reads and discards data. Closing a socket with unread data resets the connection, and the client may then lose the
+ * answer that is still in transit. */
 static void linger_ready(void *ctx, uint32_t events)
 {
     struct conn *c = ctx;
@@ -322,7 +324,7 @@ static void linger_ready(void *ctx, uint32_t events)
         conn_free(c);
 }
 
-/* Keeps a copy of the socket open after the library has closed its own. False: it could not. */
+/* Keeps a duplicate of the socket open after libmicrohttpd closes its own. Returns false if there is no descriptor. */
 static bool linger(struct conn *c)
 {
     int copy = c->server->stopping ? -1 : fcntl(c->fd, F_DUPFD_CLOEXEC, 0);

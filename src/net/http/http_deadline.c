@@ -1,8 +1,8 @@
-/* http_deadline.c - how long a connection may take for what it does now.
+/* http_deadline.c - deadlines of connections.
  *
- * The library's own timeout starts anew with every byte, which one byte every few seconds defeats. Here a deadline is
- * set once for each thing that a connection does. All deadlines of one kind have the same length, so a list per kind
- * that is appended to stays in order, and setting one costs O(1).
+ * The timeout of libmicrohttpd starts again with every byte, so a client that sends one byte every few seconds defeats
+ * it. Here a deadline is set once for each phase of a connection. All deadlines of one kind have the same length, so
+ * each kind has a list that stays ordered by appending. Setting a deadline is O(1).
  */
 #include <assert.h>
 #include <linux/tcp.h>
@@ -12,7 +12,7 @@
 
 #include "net/http/http_inner.h"
 
-/* What a reader must take while a deadline passes to get another. */
+/* Bytes that a client must read during one deadline to get another one. */
 enum { READ_BYTES_MIN = 64 << 10 };
 
 void deadline_drop(struct conn *c)
@@ -39,7 +39,7 @@ static int64_t length_ns(const struct http_server *s, enum deadline deadline)
     return INT64_MAX;
 }
 
-/* What the peer has acknowledged since it connected: what it took, but for what lies in its kernel. */
+/* Returns the bytes that the peer's kernel has acknowledged since the connection began. */
 static uint64_t acked_bytes(int fd)
 {
     struct tcp_info info;

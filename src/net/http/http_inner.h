@@ -1,17 +1,17 @@
-/* http_inner.h - what the files of the HTTP server share: server, connection, exchange. For http*.c only.
+/* http_inner.h - internal declarations of the HTTP server: server, connection, exchange. Only for http*.c.
  *
- *   http.c            the server's life and its place in the loop
- *   http_conn.c       who may connect: the listening socket, bounds, the end of a connection
- *   http_deadline.c   how long a connection may take for what it does now
- *   http_request.c    a request from its first line to `handle`
- *   http_account.c    what is held for an address and for a user
- *   http_strict.c     is a header what it seems to be, byte for byte
- *   http_answer.c     answers
- *   http_stream.c     answers without an end
- *   http_peer.c       client certificates
+ *     http.c            lifetime of the server, its integration in the loop
+ *     http_conn.c       connections: the listening socket, bounds, closing
+ *     http_deadline.c   deadlines of connections
+ *     http_request.c    a request from its first line to `handle`
+ *     http_account.c    bytes and connections held for an address and for a user
+ *     http_strict.c     strict check of the header bytes
+ *     http_answer.c     answers
+ *     http_stream.c     streams: answers without a known end
+ *     http_peer.c       client certificates
  *
- * The library calls back inside MHD_run and nowhere else. A connection is suspended in it whenever it waits for us
- * (an answer, the next piece of a stream), and only then; the library does not look at a suspended socket.
+ * libmicrohttpd calls back only inside MHD_run. A connection is suspended in libmicrohttpd exactly while it waits for
+ * this server (for an answer, or for the next piece of a stream). libmicrohttpd does not watch a suspended socket.
  */
 #pragma once
 
@@ -26,22 +26,23 @@
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S INT64_C(1000000000)
 
-/* A connection is in the list of at most one, each in order of time. */
+/* What a connection is waiting for. Each connection is in at most one list of deadlines; each list is ordered by
+ * time. */
 enum deadline {
-    DEADLINE_NONE,    /* it waits for us */
-    DEADLINE_REQUEST, /* header or body */
+    DEADLINE_NONE,    /* the connection waits for this server */
+    DEADLINE_REQUEST, /* the client sends header or body */
     DEADLINE_IDLE,    /* between requests */
-    DEADLINE_ANSWER,  /* it reads what we sent */
-    DEADLINE_LINGER,  /* it hears no more but may still be sending */
+    DEADLINE_ANSWER,  /* the client reads the answer */
+    DEADLINE_LINGER,  /* the request was refused, but the client may still be sending */
     DEADLINES,
 };
 
-/* An address, or a user, and what it holds. */
+/* The account of an address or of a user, with its held resources. */
 struct peer {
     uint32_t index;
     uint32_t conns;
-    uint32_t trusted; /* of them: with a good certificate */
-    size_t bytes;     /* of bodies and of answers not yet sent */
+    uint32_t trusted; /* number of these with a valid client certificate */
+    size_t bytes;     /* of bodies and of unsent answers */
     char remote[];    /* an address, or "user:NAME" */
 };
 
@@ -55,20 +56,20 @@ struct http_block {
 
 struct conn {
     struct http_server *server;
-    struct MHD_Connection *mhd; /* NULL: the library is done with it */
+    struct MHD_Connection *mhd; /* NULL: libmicrohttpd has released the connection */
     struct peer *peer;
-    struct peer *user;              /* NULL: nobody's */
+    struct peer *user;              /* NULL: no user */
     struct http_exchange *exchange; /* NULL between requests */
-    struct loop_source *watch;      /* of the socket, where the library does not look */
-    struct conn *prev, *next;       /* by deadline */
-    struct http_peer shown;         /* the verified client certificate; its name is owned, NULL: none */
+    struct loop_source *watch;      /* of the socket, while libmicrohttpd does not watch it */
+    struct conn *prev, *next;       /* in the list of its deadline */
+    struct http_peer shown;         /* verified client certificate; owns its name, NULL: none */
     int64_t deadline_ns;
-    uint64_t moved_bytes; /* at the last look: acknowledged by the peer, or read away */
-    int fd;               /* the library's; our own copy while it lingers */
+    uint64_t moved_bytes; /* at the last check: bytes acknowledged by the peer, or bytes discarded */
+    int fd;               /* owned by libmicrohttpd; a duplicate while lingering */
     enum deadline deadline;
-    bool linger;       /* the request was refused before it was read: closing at once could take the answer with it */
-    bool peer_checked; /* `shown` is what there is */
-    bool known;        /* it has begun a request */
+    bool linger;       /* the request was refused before its end; closing at once could destroy the answer */
+    bool peer_checked; /* the certificate was checked; `shown` is the result */
+    bool known;        /* the connection has begun a request */
     bool trusted;      /* counted in peer.trusted */
 };
 
@@ -79,61 +80,61 @@ struct conn_list {
 struct http_exchange {
     struct http_server *server;
     struct conn *conn;
-    struct http_exchange *prev, *next; /* of the server */
+    struct http_exchange *prev, *next; /* in the server's list of exchanges */
     const char *method;
-    const char *why;         /* the target is refused */
-    const char *line_target; /* where the library has the target of the first line, and how long that was */
+    const char *why;         /* why the target was rejected; NULL: valid */
+    const char *line_target; /* libmicrohttpd's buffer of the target in the first line, and its length */
     size_t line_target_len;
     struct target target;
     struct str body;
     size_t held; /* bytes counted in the accounts of the connection */
     struct http_text text_left;
-    size_t block_sent; /* of the first block of it */
+    size_t block_sent; /* bytes sent of its first block */
     uint64_t body_max;
     void *data;
     void (*drop)(void *data);
-    struct MHD_Response *response; /* ours until it is queued */
+    struct MHD_Response *response; /* owned until it is queued */
     unsigned status;
-    bool begun;     /* the header was judged */
-    bool handled;   /* the body is there */
-    bool answered;  /* by whoever */
-    bool suspended; /* in the library */
+    bool begun;     /* the header was checked */
+    bool handled;   /* the body is complete */
+    bool answered;  /* by `admit`, by `handle` or by the server */
+    bool suspended; /* suspended in libmicrohttpd */
     bool old;       /* HTTP/1.0 */
     /* Streams. */
-    bool streams, ended, dead; /* dead: the peer is gone */
-    bool moved;                /* something was sent since the last `drained` */
+    bool streams, ended, dead; /* dead: the peer has closed */
+    bool moved;                /* bytes were sent since the last `drained` */
     void (*closed)(void *ctx), (*drained)(void *ctx);
     void *closed_ctx, *drained_ctx;
     struct str backlog;
     size_t backlog_sent;
-    char text[]; /* of the target */
+    char text[]; /* text of the decoded target */
 };
 
 struct http_server {
     struct loop *loop;
     struct MHD_Daemon *mhd;
     struct loop_source *mhd_source, *run_timer;
-    struct loop_source *listen_source; /* NULL: accepts nothing more */
+    struct loop_source *listen_source; /* NULL: accepts no more connections */
     struct loop_source *deadline_timer, *accept_timer;
     int listen_fd;
     uint16_t port;
     bool length_required;
     bool tls, running, stopping, quiesced;
-    bool resumed;      /* inside MHD_run: it has to run again */
-    unsigned restless; /* runs one after the other, each of which wanted the next at once */
-    size_t strangers;  /* connections that never began a request */
+    bool resumed;      /* a connection was resumed inside MHD_run, which has to run again */
+    unsigned restless; /* number of consecutive runs that each requested the next one immediately */
+    size_t strangers;  /* connections that have not begun a request */
     int64_t (*admit)(void *ctx, struct http_exchange *x);
     void (*handle)(void *ctx, struct http_exchange *x);
     void *ctx;
     size_t connections_max, connections_per_address_max, connections_per_user_max, header_bytes_max;
     size_t bytes_per_address_max, bytes_per_user_max;
     int64_t request_ns_max, idle_ns_max, answer_ns_max;
-    int64_t deadline_next_ns; /* what the timer is set to */
+    int64_t deadline_next_ns; /* when the timer expires */
     struct conn_list deadlines[DEADLINES];
-    struct conn *arriving; /* the one that the library is being told of */
+    struct conn *arriving; /* the connection that is being passed to libmicrohttpd */
     struct map peer_map;
-    VEC(struct peer *) peers;   /* NULL where free */
-    VEC(uint32_t) peers_unused; /* free places among them */
+    VEC(struct peer *) peers;   /* NULL: unused entry */
+    VEC(uint32_t) peers_unused; /* unused entries of `peers` */
     uint64_t peer_seed;
     struct http_exchange *exchanges;
     struct http_server_stats stats;
@@ -141,25 +142,27 @@ struct http_server {
 };
 
 /* http.c */
-/* Lets the library run soon: a connection was resumed. */
+/* Schedules a run of libmicrohttpd, after a connection was resumed. */
 void server_wake(struct http_server *s);
 
 /* http_conn.c */
 int listen_open(struct http_server *s, const char *address, uint16_t port, struct berth_err *err);
 void listen_close(struct http_server *s);
-/* The timer's call: tries again after there were no descriptors left. */
+/* Timer callback: accepts again after the process had run out of descriptors. */
 void listen_again(void *ctx);
-/* The library's MHD_OPTION_NOTIFY_CONNECTION. */
+/* Callback for MHD_OPTION_NOTIFY_CONNECTION. */
 void conn_notify(void *ctx, struct MHD_Connection *mhd, void **conn, enum MHD_ConnectionNotificationCode what);
-/* An answer straight to the socket, where the library takes none. What does not fit at once is lost. */
+/* Writes an answer directly to the socket, where libmicrohttpd accepts none. Bytes that do not fit at once are lost. */
 void conn_say(struct conn *c, unsigned status, const char *text);
-/* Nothing more in either direction; the library will notice. */
+/* Shuts down both directions of the socket; libmicrohttpd notices this. */
 void conn_shut(struct conn *c);
-/* Has the library look at a connection whenever it runs, which it does where it has a timeout of its own. One that is
- * closed while its answer is made ready is otherwise forgotten: it waits for no event and is on no list of ready ones. */
+/* Makes libmicrohttpd process the connection in every run, by giving the connection its own timeout. Otherwise
+ * libmicrohttpd forgets a connection that is closed while its answer is prepared: such a connection waits for no event
+ * and is in no list of ready connections. */
 void conn_hurry(struct conn *c);
 void conn_free(struct conn *c);
-/* The account of an address or user, made where there is none, with one more connection; and one less. */
+/* peer_join adds a connection to the account of an address or user, and creates the account if needed. peer_leave
+ * removes a connection. */
 struct peer *peer_join(struct http_server *s, const char *remote);
 void peer_leave(struct http_server *s, struct peer *p);
 void peers_done(struct http_server *s);
@@ -167,7 +170,7 @@ void peers_done(struct http_server *s);
 /* http_deadline.c */
 void deadline_set(struct conn *c, enum deadline deadline);
 void deadline_drop(struct conn *c);
-/* The timer's call. */
+/* Timer callback for expired deadlines. */
 void deadlines_pass(void *ctx);
 
 /* http_request.c */
@@ -177,18 +180,19 @@ enum MHD_Result request_step(void *ctx, struct MHD_Connection *mhd, const char *
 void request_completed(void *ctx, struct MHD_Connection *mhd, void **exchange, enum MHD_RequestTerminationCode how);
 
 /* http_strict.c */
-enum { HTTP_WALKS = MHD_VERSION < 0x00097701 }; /* the library is lenient, and parses in place */
-/* What of the header's bytes could be read in another way; NULL: nothing. For request_begin: the library has just parsed it. */
+enum { HTTP_WALKS = MHD_VERSION < 0x00097701 }; /* old versions are lenient and parse in place */
+/* Returns a description of ambiguous bytes in the header; NULL: none. Called from request_begin, right after
+ * libmicrohttpd has parsed the header. */
 const char *strict_fault(const struct http_exchange *x, const char *method, const char *version, size_t header_bytes);
 
 /* http_account.c */
-/* May so many bytes more be held for the exchange's address and user? */
+/* Returns whether the accounts of the exchange's address and user can hold this many more bytes. */
 bool held_fits(const struct http_exchange *x, size_t bytes);
 void held_add(struct http_exchange *x, size_t bytes);
 void held_drop(struct http_exchange *x, size_t bytes);
 
 /* http_answer.c */
-/* A refusal of ours: one line of text. */
+/* Answers with an error of the server itself: one line of text. */
 void answer_refusal(struct http_exchange *x, int status, const char *text);
 void answer_with(struct http_exchange *x, int status, const struct http_header *headers, const char *content_type,
                  struct MHD_Response *response);
@@ -197,5 +201,5 @@ void exchange_suspend(struct http_exchange *x);
 void exchange_resume(struct http_exchange *x);
 
 /* http_peer.c */
-/* Fills *ret, which is empty, from a certificate that the session's peer has shown and that is good. The name is owned. */
+/* Fills *ret from the verified certificate of the session's peer. *ret must be empty; it owns the name. */
 void peer_certificate(void *session, struct http_peer *ret);

@@ -1,4 +1,4 @@
-/* http_limits_test.c - what is too large, too slow or too much. */
+/* http_limits_test.c - tests the bounds on sizes, times and counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include "net/kit_test.h"
 
-/* ---- too large ---------------------------------------------------------------------------------------------------- */
+/* ---- too large -------------------------------------------------------------------------------------------------- */
 
 #define POST(headers) "POST / HTTP/1.1\r\nHost: h\r\n" headers "\r\n"
 
@@ -46,7 +46,7 @@ static void bodies_are_bounded(void **state)
     }
 }
 
-/* The client does not listen while it sends; it finds the refusal all the same. */
+/* A client that does not read while it sends still receives the rejection. */
 static void a_refusal_outlives_what_is_still_sent(void **state)
 {
     static const char *const rows[] = {POST("Content-Length: 4000000\r\n"),
@@ -68,7 +68,7 @@ static void a_refusal_outlives_what_is_still_sent(void **state)
     }
 }
 
-/* One who goes on sending for ever is let go of in time; so is one who does nothing more. */
+/* A client that never stops sending is disconnected after the deadline; so is a client that does nothing. */
 static void a_refusal_does_not_wait_for_ever(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -86,7 +86,8 @@ static void a_refusal_does_not_wait_for_ever(void **state)
     }
 }
 
-/* Headers of every size up to far beyond the bound: an answer, or 431 (or 414, for the line), never silence. */
+/* Headers of every size, also far beyond the bound, get an answer or 431 (or 414, for the line), but never no
+ * answer. */
 static void headers_are_bounded(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -117,11 +118,11 @@ static void headers_are_bounded(void **state)
     assert_true(good > 50 && bad > 50);
 }
 
-/* ---- too slow ----------------------------------------------------------------------------------------------------- */
+/* ---- too slow --------------------------------------------------------------------------------------------------- */
 
 static const struct http_config quick = {.request_ns_max = 30 * KIT_MS, .idle_ns_max = 30 * KIT_MS};
 
-/* A byte a round, for ever: only a deadline of the whole ends it. */
+/* A client that sends one byte per round must be stopped by a deadline for the whole request. */
 static void a_slow_sender_is_cut_off(void **state)
 {
     static const struct {
@@ -164,7 +165,7 @@ static void an_idle_connection_is_closed(void **state)
     talk_say(&k, &slow, GET("/"));
     assert_int_equal(talk_answer(&k, &quiet, NULL), 200);
     assert_int_equal(talk_answer(&k, &slow, NULL), 200);
-    while (!slow.ended) { /* its second request never comes to an end */
+    while (!slow.ended) { /* the second request never ends */
         (void)send(slow.fd, "G", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
         kit_round(&k);
         talk_listen(&slow);
@@ -174,7 +175,7 @@ static void an_idle_connection_is_closed(void **state)
     KIT_UNTIL(&k, http_server_stats(k.server).connections == 0);
 }
 
-/* The handler takes its time: others' deadlines pass meanwhile. */
+/* The handler is slow; the deadlines of other connections expire meanwhile. */
 static void a_slow_answer_is_not_the_clients_fault(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -217,7 +218,7 @@ static void a_reader_that_does_not_read_is_cut_off(void **state)
     assert_int_equal(http_server_stats(k.server).refused, 1);
 }
 
-/* Takes many times what a deadline allows, but reads all the while. */
+/* The client needs many times the deadline, but reads continuously. */
 static void a_reader_that_reads_may_take_its_time(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -262,7 +263,7 @@ static void a_stream_that_is_not_read_is_cut_off(void **state)
     KIT_UNTIL(&k, k.closed == 1 && http_server_stats(k.server).connections == 0);
 }
 
-/* ---- too many ----------------------------------------------------------------------------------------------------- */
+/* ---- too many --------------------------------------------------------------------------------------------------- */
 
 static void connections_are_bounded(void **state)
 {
@@ -290,7 +291,7 @@ static void connections_are_bounded(void **state)
         assert_non_null(strstr(more.heard.at, "\r\nRetry-After: 1\r\n"));
         assert_int_equal(http_server_stats(k.server).refused, 1);
 
-        talk_close(&talks[0]); /* makes room */
+        talk_close(&talks[0]); /* frees a connection */
         KIT_UNTIL(&k, http_server_stats(k.server).connections == 2);
         CLEANUP(talk) struct talk next = talk_new(&k);
         talk_say(&k, &next, GET("/"));

@@ -1,4 +1,4 @@
-/* http_peer.c - client certificates: the library only asks for them, we judge. */
+/* http_peer.c - client certificates. libmicrohttpd only requests them; the server verifies them here. */
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <stdio.h>
@@ -8,7 +8,8 @@
 
 enum { NAME_MAX_BYTES = 256, SERIAL_MAX_BYTES = 64 };
 
-/* Signed by our authority, not before its time, and made for clients (or for no purpose in particular). */
+/* Returns whether the certificate is signed by the configured CA, is already valid, and is meant for clients or for any
+ * purpose. *ret_over: the certificate has expired. */
 static bool certificate_good(gnutls_session_t session, bool *ret_over)
 {
     gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID, .data = (void *)GNUTLS_KP_TLS_WWW_CLIENT};
@@ -19,8 +20,9 @@ static bool certificate_good(gnutls_session_t session, bool *ret_over)
     return *ret_over ? status == (GNUTLS_CERT_EXPIRED | GNUTLS_CERT_INVALID) : status == 0;
 }
 
-/* What GnuTLS cannot print (a NUL inside, say) comes as '#' and digits, and some characters with a backslash before:
- * such names could pass for others, so they are none. */
+/* Returns whether the name is plain text. GnuTLS writes names that it cannot print (for example with a NUL) as '#' and
+ * digits, and puts a backslash before some characters. Such names could be mistaken for others, so they are
+ * rejected. */
 static bool name_plain(const char *name, size_t len)
 {
     if (len == 0 || strlen(name) != len || name[0] == '#' || !str_utf8_valid(name, len))

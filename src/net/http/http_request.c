@@ -1,4 +1,4 @@
-/* http_request.c - a request from its first line to `handle`, and what it says. */
+/* http_request.c - processes a request from its first line to `handle`, and gives access to its content. */
 #include <assert.h>
 #include <string.h>
 #include <strings.h>
@@ -6,24 +6,27 @@
 #include "net/http/http_inner.h"
 
 enum {
-    /* A refused body up to this size is read away, which keeps the connection; beyond it, closing is cheaper. */
+    /* A rejected body up to this size is read and discarded, which keeps the connection. For larger bodies, closing
+     * costs less. */
     DISCARD_BYTES_MAX = 64 << 10,
-    /* The library keeps request and answer's header in one piece of memory, and closes without a word where the latter
-     * finds no room: this much of it is for the answer, and each value of a request takes so much beside its text. */
+    /* libmicrohttpd stores the request and the header of the answer in one block of memory, and closes the connection
+     * without an answer if the header does not fit. ANSWER_HEADER_BYTES are reserved for the answer; each header of a
+     * request needs VALUE_BYTES in addition to its text. */
     ANSWER_HEADER_BYTES = 1024,
     VALUE_BYTES = 64,
 };
 
-/* ---- the header --------------------------------------------------------------------------------------------------- */
+/* ---- the header ------------------------------------------------------------------------------------------------- */
 
-/* Beside those of the framing: what would mean something else if another program took the other one. */
+/* Headers that may occur only once, in addition to the framing headers: two programs could each use a different one of
+ * two values. */
 static const char *const once_names[] = {"Authorization", "Idempotency-Key", "If-Match", "Content-Type"};
 enum { ONCE = sizeof once_names / sizeof *once_names };
 
-/* What of the header decides about the body, counted: twice is an attempt to be understood in two ways. */
+/* Headers that determine the body, with their counts. A repeated header is rejected, because it is ambiguous. */
 struct framing {
     unsigned hosts, lengths, encodings;
-    unsigned once[ONCE]; /* how often each of once_names is there */
+    unsigned once[ONCE]; /* count of each of once_names */
     const char *length, *encoding;
     bool has_control;
 };
@@ -67,7 +70,7 @@ static uint64_t length_of(const char *digits)
     return n;
 }
 
-/* What of the request is wrong before anybody looks at what it wants; NULL: nothing. */
+/* Returns a description of an error in the target or the header; NULL: none. */
 static const char *fault_of(const struct http_exchange *x, const struct framing *f)
 {
     if (x->why)
@@ -86,7 +89,7 @@ static const char *fault_of(const struct http_exchange *x, const struct framing 
     return NULL;
 }
 
-/* Answers without the library, and leaves it. */
+/* Sends an error directly to the socket and closes the connection. */
 static enum MHD_Result refuse_and_close(struct http_exchange *x, unsigned status, const char *text)
 {
     x->server->stats.refused++;
@@ -95,7 +98,7 @@ static enum MHD_Result refuse_and_close(struct http_exchange *x, unsigned status
     return MHD_NO;
 }
 
-/* The header is there: judges it, and the body that is announced. */
+/* Called when the header is complete: checks the header and the announced body. */
 static enum MHD_Result request_begin(struct http_exchange *x, struct MHD_Connection *mhd, const char *method,
                                      const char *version)
 {
@@ -118,8 +121,8 @@ static enum MHD_Result request_begin(struct http_exchange *x, struct MHD_Connect
     const char *fault = strict_fault(x, method, version, header_bytes);
 
     fault = fault ? fault : fault_of(x, &f);
-    /* An answer that is queued this early closes the connection, which is right where nobody can tell for certain where
-     * the next request would begin. */
+    /* libmicrohttpd closes the connection after an answer that is queued this early. That is correct where the start of
+     * the next request is uncertain. */
     c->linger = true;
     if (fault) {
         answer_refusal(x, MHD_HTTP_BAD_REQUEST, fault);
@@ -140,10 +143,10 @@ static enum MHD_Result request_begin(struct http_exchange *x, struct MHD_Connect
     c->linger = false;
     if (has_body)
         deadline_set(c, DEADLINE_REQUEST);
-    return MHD_YES; /* asked again for the body, or at once for the answer */
+    return MHD_YES; /* called again for the body, or at once for the answer */
 }
 
-/* ---- the body ----------------------------------------------------------------------------------------------------- */
+/* ---- the body --------------------------------------------------------------------------------------------------- */
 
 static enum MHD_Result request_body(struct http_exchange *x, const char *piece, size_t *len)
 {
@@ -153,7 +156,7 @@ static enum MHD_Result request_body(struct http_exchange *x, const char *piece, 
     x->server->stats.bytes_in += n;
     if (x->answered)
         return MHD_YES;
-    /* The library takes no answer between header and end. */
+    /* libmicrohttpd accepts no answer between the header and the end of the body. */
     if (n > x->body_max - x->body.len)
         return refuse_and_close(x, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large");
     if (!held_fits(x, n))
@@ -163,7 +166,7 @@ static enum MHD_Result request_body(struct http_exchange *x, const char *piece, 
     return MHD_YES;
 }
 
-/* The request is there as a whole; called again after a suspension, when there is an answer. */
+/* Called when the request is complete, and again after a suspension when there is an answer. */
 static enum MHD_Result request_end(struct http_exchange *x)
 {
     struct http_server *s = x->server;
@@ -180,7 +183,7 @@ static enum MHD_Result request_end(struct http_exchange *x)
     return MHD_YES;
 }
 
-/* ---- what the library calls --------------------------------------------------------------------------------------- */
+/* ---- callbacks of libmicrohttpd --------------------------------------------------------------------------------- */
 
 void *request_line(void *ctx, const char *uri, struct MHD_Connection *mhd)
 {
@@ -260,14 +263,14 @@ void request_completed(void *ctx, struct MHD_Connection *mhd, void **exchange, e
     if (!x)
         return;
     struct conn *c = x->conn;
-    /* Where chunks are unknown, the end of a stream is the end of the connection. */
+    /* Without chunked encoding, the end of the connection marks the end of a stream. */
     bool closes = how != MHD_REQUEST_TERMINATED_COMPLETED_OK || (x->streams && x->old);
     *exchange = NULL;
     c->exchange = NULL;
     loop_source_free(c->watch);
     c->watch = NULL;
     exchange_free(x);
-    /* It may be about to be closed, which costs nothing to find out later. */
+    /* The connection may be about to be closed; the deadline is harmless in that case. */
     deadline_set(c, DEADLINE_IDLE);
     if (closes)
         conn_hurry(c);
@@ -275,7 +278,7 @@ void request_completed(void *ctx, struct MHD_Connection *mhd, void **exchange, e
         conn_shut(c);
 }
 
-/* ---- what it says ------------------------------------------------------------------------------------------------- */
+/* ---- content of a request --------------------------------------------------------------------------------------- */
 
 const char *http_method(const struct http_exchange *x)
 {

@@ -1,7 +1,8 @@
-/* http_stream.c - answers without an end.
+/* http_stream.c - streams: answers without a known end.
  *
- * The library asks for the next piece when it has sent the last; where there is none, the connection is suspended and
- * costs nothing. It would not notice then that the peer goes, so we watch the socket for that.
+ * libmicrohttpd asks for the next piece after it has sent the last one. If there is no piece, the connection is
+ * suspended and uses no CPU time. libmicrohttpd would not notice then that the peer closes, so the server watches the
+ * socket.
  */
 #include <assert.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 enum {
     BACKLOG_BYTES_MAX = 1 << 20,
-    /* Only for clients of HTTP/1.0; others' pieces go through the connection's memory. */
+    /* Only for HTTP/1.0 clients; pieces for other clients use the connection's memory. */
     BLOCK_BYTES = 512,
 };
 
@@ -30,7 +31,7 @@ static void peer_gone(void *ctx, uint32_t events)
         conn_shut(x->conn);
 }
 
-/* Runs inside the library: the next piece, or a suspension. */
+/* Called by libmicrohttpd: returns the next piece, or suspends the connection. */
 static ssize_t stream_read(void *ctx, uint64_t at, char *to, size_t max)
 {
     struct http_exchange *x = ctx;
@@ -42,7 +43,7 @@ static ssize_t stream_read(void *ctx, uint64_t at, char *to, size_t max)
     str_done(&x->body);
     if (x->moved && x->backlog.len == 0) {
         x->moved = false;
-        if (x->drained && !x->ended) /* whoever ended it has turned away */
+        if (x->drained && !x->ended) /* no callback after the handler has ended the stream */
             x->drained(x->drained_ctx);
     }
     size_t left = x->backlog.len - x->backlog_sent;
@@ -77,7 +78,7 @@ void http_stream(struct http_exchange *x, int status, const struct http_header *
     x->closed = closed;
     x->closed_ctx = ctx;
     x->server->stats.streams++;
-    /* Without this watch the peer's end is noticed when the next piece cannot be sent. */
+    /* If the watch fails, the end of the peer is only noticed when the next piece cannot be sent. */
     (void)loop_watch_fd(x->server->loop, c->fd, EPOLLRDHUP, peer_gone, x, &c->watch, NULL);
     answer_with(x, status, headers, content_type, response);
 }

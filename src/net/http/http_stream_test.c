@@ -1,4 +1,4 @@
-/* http_stream_test.c - answers without an end: pieces, slow readers, and who hangs up. */
+/* http_stream_test.c - tests streams: pieces, slow readers, and clients that disconnect. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void start_stream(void *ctx, struct http_exchange *x)
     http_stream_on_drained(x, on_drained, k);
 }
 
-/* A stream that has begun: its header was heard. */
+/* Starts a stream and reads its header. */
 static struct talk watch(struct kit *k)
 {
     struct talk t = talk_new(k);
@@ -66,7 +66,7 @@ static void pieces_arrive_as_they_are_sent(void **state)
     assert_int_equal(k.dropped, 1);
     assert_int_equal(http_server_stats(k.server).streams, 0);
     str_clear(&t.heard);
-    talk_say(&k, &t, GET("/watch")); /* the connection is as good as before */
+    talk_say(&k, &t, GET("/watch")); /* the connection is still usable */
     talk_hear(&k, &t, "\r\n\r\n");
 }
 
@@ -96,7 +96,8 @@ static void a_stream_may_end_before_it_has_begun(void **state)
         CLEANUP(talk) struct talk t = talk_new(&k), old = talk_new(&k);
         talk_say(&k, &t, GET("/"));
         talk_hear(&k, &t, "one,two\r\n0\r\n\r\n");
-        talk_say(&k, &old, "GET / HTTP/1.0\r\n\r\n"); /* knows no chunks: the end of the connection is the end */
+        /* HTTP/1.0 has no chunks: the connection's end is the stream's end */
+        talk_say(&k, &old, "GET / HTTP/1.0\r\n\r\n");
         talk_hear_end(&k, &old);
         assert_non_null(strstr(old.heard.at, "\r\n\r\none,two"));
         talk_say(&k, &t, "HEAD / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -105,7 +106,7 @@ static void a_stream_may_end_before_it_has_begun(void **state)
     }
 }
 
-/* Later, from outside a handler. */
+/* The exchange becomes a stream later, outside a handler. */
 static void an_exchange_may_become_a_stream(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -123,7 +124,7 @@ static void an_exchange_may_become_a_stream(void **state)
     talk_hear(&k, &t, "0\r\n\r\n");
 }
 
-/* The peer goes while nothing is sent: by closing, by a reset, and by closing its half. */
+/* The peer disconnects while nothing is sent: by closing, by a reset, and by closing its sending direction. */
 static void a_peer_that_goes_is_noticed(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -147,7 +148,7 @@ static void a_peer_that_goes_is_noticed(void **state)
     }
 }
 
-/* Fills what the peer does not read; the backlog is bounded and comes out whole in the end. */
+/* Fills the buffers of a peer that does not read; the backlog is bounded and is delivered completely in the end. */
 static void a_slow_reader_is_told_of(void **state)
 {
     static char piece[100000];
@@ -172,7 +173,7 @@ static void a_slow_reader_is_told_of(void **state)
     unsigned drained = k.drained;
     http_stream_end(take_ptr(&k.kept));
     talk_hear(&k, &t, "\r\n0\r\n\r\n");
-    assert_int_equal(k.drained, drained); /* nobody is called any more */
+    assert_int_equal(k.drained, drained); /* no further callback */
     assert_int_equal(k.closed, 0);
 
     uint64_t heard = 0;
@@ -201,7 +202,7 @@ static void a_peer_that_goes_with_a_backlog_is_noticed(void **state)
     KIT_UNTIL(&k, k.closed == 1 && http_server_stats(k.server).connections == 0);
 }
 
-/* From inside `drained`: the next piece, and at last the end. */
+/* Sends the next piece, and finally the end, from inside `drained`. */
 static void feed(void *ctx)
 {
     struct kit *k = ctx;
@@ -278,11 +279,11 @@ static void shrink_file(void *ctx, struct http_exchange *x)
     (void)fclose(f);
 }
 
-/* The library closes these while it makes an answer ready; others are there that it looks at first. */
+/* libmicrohttpd closes these connections while it prepares an answer; it checks other connections first. */
 static void a_connection_that_ends_inside_the_library_is_let_go(void **state)
 {
     static const struct {
-        const char *text; /* a stream for HTTP/1.0, and a file that shrinks under our hands */
+        const char *text; /* a stream for HTTP/1.0, and a file that is truncated while it is sent */
         void (*handle)(void *ctx, struct http_exchange *x);
     } rows[] = {
         {"GET / HTTP/1.0\r\n\r\n", end_at_once},
@@ -305,7 +306,7 @@ static void a_connection_that_ends_inside_the_library_is_let_go(void **state)
     }
 }
 
-/* The peer goes just as something is to be sent: what was suspended is resumed, and finds nobody. */
+/* The peer disconnects just before a piece is sent: the suspended connection is resumed and fails. */
 static void a_peer_that_goes_as_it_is_sent_to_is_let_go(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -333,7 +334,7 @@ static void ring(void *ctx)
     *(bool *)ctx = true;
 }
 
-/* A stream that is used, one that is full, or an exchange that is not answered. */
+/* Leaves a stream that is used, a stream that is full, or an exchange without an answer. */
 static void wait_in_some_way(void *ctx, struct http_exchange *x)
 {
     static char much[8 << 20];
@@ -348,7 +349,7 @@ static void wait_in_some_way(void *ctx, struct http_exchange *x)
     assert_true(http_stream_send(x, much, full ? sizeof much : 1));
 }
 
-/* Connections that wait for the server, and those that the server waits for, leave the loop asleep. */
+/* Connections that wait for the server, and connections that the server waits for, do not wake the loop. */
 static void who_waits_costs_no_time(void **state)
 {
     static const struct {
@@ -383,7 +384,7 @@ static void who_waits_costs_no_time(void **state)
         talks[i] = talk_new(&k);
         talk_say(&k, &talks[i], rows[i].text);
     }
-    for (int i = 0; i < 5000; i++) /* a full stream takes some */
+    for (int i = 0; i < 5000; i++) /* a full stream needs some rounds */
         assert_int_equal(loop_once(k.loop, 0, NULL), 0);
     assert_int_equal(http_server_stats(k.server).connections, ROWS(rows));
     assert_int_equal(http_server_stats(k.server).streams, 2);

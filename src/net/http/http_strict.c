@@ -1,24 +1,26 @@
-/* http_strict.c - is the header what it seems to be, byte for byte?
+/* http_strict.c - checks the bytes of a header strictly.
  *
- * libmicrohttpd before 0.9.77 takes bare line feeds as line ends, folds lines, and takes anything as a name; a program in front
- * of the daemon may read such a header otherwise, and see other requests than the daemon does. The library parses in place: in its
- * buffer each line stays where it was, with NULs for the blanks of the first line, the colons and the line ends, of which CR LF
- * leaves two. So the lines are found again by walking the buffer: every name must begin where the line before it has ended by
- * CR LF, and the last line must end where the header does. A NUL that was sent, a folded line and a bare CR or LF break the walk.
- * Later versions of the library refuse all that by themselves (MHD_OPTION_CLIENT_DISCIPLINE_LVL, http.c).
+ * libmicrohttpd before 0.9.77 accepts bare line feeds as line ends, folded lines, and any text as a name. A proxy in
+ * front of the daemon may parse such a header differently and see other requests than the daemon. libmicrohttpd parses
+ * in place: each line stays at its position in the buffer; NULs replace the blanks of the first line, the colons and
+ * the line ends, and a CR LF becomes two NULs. The check walks the buffer to find the lines again: every name must
+ * begin where the preceding line has ended with CR LF, and the last line must end where the header ends. A NUL in the
+ * request, a folded line and a bare CR or LF break the walk. Later versions of libmicrohttpd reject all of these
+ * themselves (MHD_OPTION_CLIENT_DISCIPLINE_LVL, http.c).
  */
 #include <string.h>
 
 #include "net/http/http_inner.h"
 
-/* Ends by CR LF, which the library has made NULs. NULL: does not. */
+/* Returns the position after a line that ends with CR LF, which libmicrohttpd has replaced by NULs. NULL: no such
+ * end. */
 static const char *line_end(const char *text, size_t len, const char *end)
 {
     const char *at = text + len;
     return at <= end - 2 && at[0] == 0 && at[1] == 0 ? at + 2 : NULL;
 }
 
-/* A token of RFC 9110. */
+/* Returns whether the text is a token of RFC 9110. */
 static bool is_token(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~";
@@ -27,7 +29,7 @@ static bool is_token(const char *text)
 }
 
 struct walk {
-    const char *at, *end; /* where the next line begins; where the header ends */
+    const char *at, *end; /* start of the next line; end of the header */
     const char *fault;
 };
 

@@ -1,7 +1,7 @@
-/* http_strict_test.c - a request that another program could understand otherwise is refused, over raw sockets.
+/* http_strict_test.c - tests over raw sockets that requests which another program could parse differently are rejected.
  *
- * Each row is sent as a whole, then byte by byte. What is refused is never handled, and the connection is closed: where
- * a next request would begin is unknown. A second request that is smuggled behind the first must not be handled either.
+ * Each row is sent as a whole, then byte by byte. A rejected request is never handled, and its connection is closed,
+ * because the start of the next request is uncertain. A request smuggled behind the first must not be handled either.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,7 +100,7 @@ static const struct {
   /* clang-format on */
 };
 
-/* A header that the library's first buffer does not hold, and that is there in ever more pieces. */
+/* A header that exceeds the library's first buffer and arrives in many pieces. */
 static void a_long_header_is_taken(void **state)
 {
     CLEANUP(str) struct str text = {0};
@@ -137,7 +137,7 @@ static void talk_send_slowly(struct kit *k, struct talk *t, const char *at, size
     }
 }
 
-/* Sends the row and a request behind it; what was handled. */
+/* Sends the row and a second request. Returns the number of handled requests. */
 static unsigned try(size_t i, bool slowly, int *ret_status)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -155,7 +155,7 @@ static unsigned try(size_t i, bool slowly, int *ret_status)
         *ret_status = talk_answer(&k, &t, NULL);
         return k.handled;
     }
-    (void)shutdown(t.fd, SHUT_WR); /* for what waits for more */
+    (void)shutdown(t.fd, SHUT_WR); /* ends rows that wait for more data */
     talk_hear_end(&k, &t);
     *ret_status = t.heard.len ? atoi(t.heard.at + 9) : 0;
     return k.handled;

@@ -1,4 +1,4 @@
-/* http_test.c - requests and answers, at once and later. */
+/* http_test.c - tests requests and answers, immediate and later ones. */
 #include "net/http/http.h"
 
 #include <setjmp.h>
@@ -65,7 +65,7 @@ static void requests_may_come_all_at_once(void **state)
     talk_hear_end(&k, &t);
 }
 
-/* More than the library has memory for at a time. */
+/* Sends more requests at once than fit the library's memory. */
 static void very_many_requests_may_come_at_once(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -84,7 +84,7 @@ static void very_many_requests_may_come_at_once(void **state)
     }
 }
 
-/* One byte at a time, as a slow line would bring it. */
+/* Sends one byte at a time, as a slow network would. */
 static void a_request_may_come_in_pieces(void **state)
 {
     static const char text[] = "PUT /p HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody";
@@ -132,7 +132,7 @@ static void head_is_get_without_a_body(void **state)
     expect(&k, &t, 200, "GET /y ");
 }
 
-/* ---- what a request says ------------------------------------------------------------------------------------------ */
+/* ---- content of a request --------------------------------------------------------------------------------------- */
 
 static void say_all(void *ctx, struct http_exchange *x)
 {
@@ -172,12 +172,12 @@ static void a_request_says_what_it_wants(void **state)
     expect(&k, &t, 201, "/\xc3\xa4|a&b c||7");
 }
 
-/* Refused before anybody is asked. */
+/* Malformed requests are rejected before any handler is called. */
 static void what_is_malformed_is_refused(void **state)
 {
     static const struct {
         const char *label, *text;
-        int status; /* 0: closed without a word */
+        int status; /* 0: closed without an answer */
     } rows[] = {
         {"NUL in the path",           GET("/a%00b"),                                                                      400},
         {"broken escape",             GET("/a%zz"),                                                                       400},
@@ -217,14 +217,14 @@ static void what_is_malformed_is_refused(void **state)
             int status = talk_answer(&k, &t, NULL);
             if (status != rows[i].status)
                 fail_msg("%s: %d", rows[i].label, status);
-            talk_hear_end(&k, &t); /* where a next request would begin is anybody's guess */
+            talk_hear_end(&k, &t); /* the start of the next request is uncertain */
         }
         if (k.handled)
             fail_msg("%s: was handled", rows[i].label);
     }
 }
 
-/* ---- answers at other times --------------------------------------------------------------------------------------- */
+/* ---- late answers ----------------------------------------------------------------------------------------------- */
 
 static void an_answer_may_come_later(void **state)
 {
@@ -250,7 +250,7 @@ static void an_answer_may_come_later(void **state)
     assert_int_equal(k.dropped, 3);
 }
 
-/* Several wait on one server and are answered in another order, two in one round. */
+/* Several requests wait on one server and are answered in another order, two of them in one round. */
 static void answers_may_come_in_any_order(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -286,7 +286,7 @@ static void an_answer_to_nobody_is_harmless(void **state)
         CLEANUP(talk) struct talk t = talk_new(&k);
         talk_say(&k, &t, GET("/"));
         KIT_UNTIL(&k, k.kept);
-        if (i == 1) /* with a reset */
+        if (i == 1) /* closes with a reset */
             assert_int_equal(setsockopt(t.fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger)), 0);
         talk_close(&t);
         kit_round(&k);
@@ -307,7 +307,7 @@ static int64_t admit_refuses(void *ctx, struct http_exchange *x)
     return -1;
 }
 
-/* A small body that is refused is read away: the connection is as good as before. */
+/* A small rejected body is read and discarded, so the connection stays usable. */
 static void a_refusal_keeps_the_connection(void **state)
 {
     CLEANUP(kit) struct kit k = {0};
@@ -325,7 +325,7 @@ static void a_refusal_keeps_the_connection(void **state)
     KIT_UNTIL(&k, k.dropped == 3);
 }
 
-/* A body that waits to be let in is refused without it; one that is let in is asked for. */
+/* A request with "Expect: 100-continue" is rejected without its body, or the body is requested. */
 static void an_expected_continue_is_answered(void **state)
 {
     static const char text[] = "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
@@ -375,7 +375,7 @@ static void a_file_is_an_answer(void **state)
         assert_int_equal(body.len, 200000);
         assert_memory_equal(body.at + 199980, "000019998\n000019999\n", 20);
         KIT_UNTIL(&k, http_server_busy(k.server) == 0);
-        int next = dup(0); /* always the same number: no file is left open */
+        int next = dup(0); /* always the same number: no file stays open */
         (void)close(next);
         assert_true(number < 0 || next == number);
         number = next;
@@ -464,7 +464,7 @@ static void an_old_client_is_served(void **state)
     assert_non_null(strstr(t.heard.at, "GET /old "));
 }
 
-/* ---- the end of the server ---------------------------------------------------------------------------------------- */
+/* ---- stopping the server ---------------------------------------------------------------------------------------- */
 
 static void a_server_ends_with_exchanges_under_way(void **state)
 {

@@ -1,4 +1,4 @@
-/* http_tls_test.c - the server behind TLS: client certificates, and the bounds that work differently there. */
+/* http_tls_test.c - tests the server with TLS: client certificates, and bounds that work differently with TLS. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 enum { DAY_S = 86400 };
 
-/* ---- certificates ------------------------------------------------------------------------------------------------- */
+/* ---- certificates ----------------------------------------------------------------------------------------------- */
 
 struct pair {
     gnutls_x509_crt_t crt;
@@ -42,7 +42,7 @@ static void put(const char *path, const gnutls_datum_t *pem)
     assert_int_equal(fclose(f), 0);
 }
 
-/* issuer NULL: signs itself, and may sign others. */
+/* issuer NULL: self-signed, and may sign others. */
 static struct pair pair_new(const char *dir, const char *file, const void *name, size_t name_len,
                             const struct pair *issuer, const char *purpose, int days)
 {
@@ -81,7 +81,7 @@ static struct pair named(const char *dir, const char *name, const struct pair *i
     return pair_new(dir, name, name, strlen(name), issuer, purpose, days);
 }
 
-/* ---- a client that shows a certificate ---------------------------------------------------------------------------- */
+/* ---- client with a certificate ---------------------------------------------------------------------------------- */
 
 static size_t take(char *at, size_t size, size_t count, void *ctx)
 {
@@ -89,7 +89,7 @@ static size_t take(char *at, size_t size, size_t count, void *ctx)
     return size * count;
 }
 
-/* The status and the text that came back; 0: none did. */
+/* Returns the status and the text of the answer; 0: no answer. */
 static long ask(const char *url, const struct pair *shown, struct str *said)
 {
     CURL *h = curl_easy_init();
@@ -199,7 +199,7 @@ static void certificates_are_verified(void **state)
     pair_done(&stranger);
 }
 
-/* Nobody is asked for a certificate, so nobody has a name. */
+/* Without a CA the server requests no certificate, so no client has a name. */
 static void without_an_authority_there_are_no_names(void **state)
 {
     CLEANUP(world) struct world w = world_new();
@@ -216,9 +216,9 @@ static void without_an_authority_there_are_no_names(void **state)
     pair_done(&node);
 }
 
-/* ---- bounds ------------------------------------------------------------------------------------------------------- */
+/* ---- bounds ----------------------------------------------------------------------------------------------------- */
 
-/* A handshake that never comes is cut off; nothing can be said without one. */
+/* A connection without a TLS handshake is closed after the deadline, without an answer. */
 static void silence_is_cut_off(void **state)
 {
     CLEANUP(world) struct world w = world_new();
@@ -230,7 +230,7 @@ static void silence_is_cut_off(void **state)
     config.connections_per_address_max = 2;
     kit_start(&k, config);
     CLEANUP(talk) struct talk silent = talk_new(&k), plain = talk_new(&k), more = talk_new(&k);
-    talk_hear_end(&k, &more); /* one too many */
+    talk_hear_end(&k, &more); /* one connection too many */
     talk_say(&k, &plain, GET("/"));
     talk_hear_end(&k, &plain);
     talk_hear_end(&k, &silent);
@@ -239,7 +239,7 @@ static void silence_is_cut_off(void **state)
     assert_int_equal(k.handled, 0);
 }
 
-/* A GnuTLS session in steps, so that one thread can be both ends. */
+/* A GnuTLS session in steps, so that one thread can run both ends. */
 struct secret_talk {
     struct talk talk;
     gnutls_session_t session;
@@ -287,7 +287,7 @@ static void secret_say(struct kit *k, struct secret_talk *t, const char *text)
         kit_round(k);
 }
 
-/* Until this was heard, or (NULL) until the connection ended; says something each time that there is nothing. */
+/* Runs until the text was received, or (NULL) until the connection ended. Sends `again` whenever there is no data. */
 static void secret_listen(struct kit *k, struct secret_talk *t, const char *want, const char *again)
 {
     char buf[4096];
@@ -341,7 +341,7 @@ static void refusals_arrive_through_tls(void **state)
     }
 }
 
-/* The peer of a stream goes while nothing is sent. */
+/* The peer of a stream closes while nothing is sent. */
 static void start_stream(void *ctx, struct http_exchange *x)
 {
     http_stream(x, 200, NULL, NULL, kit_drop, ctx);
@@ -366,7 +366,7 @@ static void a_secret_listener_that_goes_is_noticed(void **state)
     assert_int_equal(k.dropped, 2); /* `closed`, and the data */
 }
 
-/* The answer is too large for the socket's buffer, so that the server writes to a peer that is gone. */
+/* The answer exceeds the socket's buffer, so the server writes to a closed connection. */
 static void an_answer_to_nobody_is_harmless(void **state)
 {
     enum { LEN = 16 << 20 };
@@ -405,7 +405,7 @@ static void stream_or_name(void *ctx, struct http_exchange *x)
         say_name(ctx, x);
 }
 
-/* How often the loop wakes in a while. */
+/* Counts how often the loop wakes up in a fixed time. */
 static unsigned rounds_in_a_while(struct kit *k)
 {
     bool rung = false;
@@ -444,7 +444,7 @@ static void who_waits_costs_no_time(void **state)
     assert_false(fresh.ended);
 }
 
-/* The library would try again and again, as fast as it can: many thousand times. */
+/* Without pauses libmicrohttpd would retry continuously, many thousand times. */
 static void a_handshake_that_stops_costs_little_time(void **state)
 {
     CLEANUP(world) struct world w = world_new();
@@ -454,11 +454,11 @@ static void a_handshake_that_stops_costs_little_time(void **state)
     (void)state;
     kit_start(&k, world_config(&w));
     CLEANUP(secret_talk) struct secret_talk t = secret_talk_begin(&k);
-    assert_int_equal(gnutls_handshake(t.session), GNUTLS_E_AGAIN); /* its first words are sent, and no more */
+    assert_int_equal(gnutls_handshake(t.session), GNUTLS_E_AGAIN); /* only the first message of the handshake is sent */
     while (recv(t.talk.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0)
         kit_round(&k);
     assert_true(rounds_in_a_while(&k) < 150);
-    secret_talk_finish(&k, &t); /* it goes on as if nothing had been */
+    secret_talk_finish(&k, &t); /* the handshake continues normally */
     secret_say(&k, &t, GET("/"));
     secret_hear(&k, &t, "\r\n\r\n-");
 }

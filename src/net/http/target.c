@@ -1,4 +1,4 @@
-/* target.c - percent-decoding and the query. */
+/* target.c - percent-decoding and parsing of the query. */
 #include "net/http/target.h"
 
 #include <string.h>
@@ -16,7 +16,8 @@ static int digit_of(char c)
     return -1;
 }
 
-/* Decodes up to `end` and returns where the output ends; NULL: broken. A plus is a blank only in a query. */
+/* Decodes the bytes before `end` and returns the end of the output; NULL if the encoding is invalid. With `plus`, as in
+ * a query, a plus sign is a blank. */
 static char *decode(const char *raw, const char *end, bool plus, char *to)
 {
     while (raw < end) {
@@ -37,7 +38,7 @@ static char *decode(const char *raw, const char *end, bool plus, char *to)
     return to;
 }
 
-/* U+0000 to U+001F and U+007F to U+009F, in text that is valid UTF-8. */
+/* Finds U+0000 to U+001F and U+007F to U+009F, in valid UTF-8 text. */
 static bool has_control(const char *text, size_t len)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -47,7 +48,7 @@ static bool has_control(const char *text, size_t len)
     return false;
 }
 
-/* Whether a blank or a control character stands there as it is. */
+/* Returns whether the text contains a blank or a control character that is not encoded. */
 static bool has_blank(const char *raw)
 {
     for (const unsigned char *p = (const unsigned char *)raw; *p; p++)
@@ -59,7 +60,7 @@ static bool has_blank(const char *raw)
 size_t target_room(const char *raw)
 {
     size_t n = strlen(raw) + 3;
-    /* A parameter without '=' still gets a value. */
+    /* A parameter without '=' has an empty value. */
     for (const char *p = strchr(raw, '&'); p; p = strchr(p + 1, '&'))
         n++;
     return n;
@@ -77,7 +78,7 @@ const char *target_param(const struct target *t, const char *name)
     return NULL;
 }
 
-/* Appends name and value of one parameter to what *t has already, moving *end on. NULL, or what is wrong. */
+/* Appends the name and value of one parameter to *t and advances *end. Returns NULL, or the error. */
 static const char *param_parse(const char *raw, const char *raw_end, struct target *t, char **end)
 {
     const char *equals = memchr(raw, '=', (size_t)(raw_end - raw));

@@ -1,7 +1,7 @@
-/* target.h - the target of a request, "/v1/jobs/a%20b?watch&limit=5", taken apart and decoded.
+/* target.h - parses and decodes a request target such as "/v1/jobs/a%20b?watch&limit=5".
  *
- * What comes out is valid UTF-8; the path is without control characters, the query without NUL. What is ambiguous is
- * refused rather than guessed: a parameter given twice, a percent sign without two digits. Knows neither routes nor
+ * The decoded texts are valid UTF-8. The path contains no control characters, and the query no NUL. Ambiguous targets
+ * are rejected: a repeated parameter, a percent sign without two digits. The module knows neither routes nor
  * connections.
  */
 #pragma once
@@ -11,16 +11,17 @@
 
 enum { TARGET_PARAMS_MAX = 64 };
 
-/* Decoded texts one after the other, each with its NUL: the path, then name and value of each parameter. */
+/* Decoded texts, each with its NUL, stored one after another: the path, then name and value of each parameter. */
 struct target {
     const char *text;
     size_t params;
 };
 
-/* The bytes of room that target_parse may fill for this text. */
+/* Returns the buffer size that target_parse needs for this text. */
 size_t target_room(const char *raw);
-/* False: refused, with *why a sentence for the client and *ret untouched. `room` must outlive *ret. O(length). */
+/* Parses a target into `room`, which must outlive *ret. Returns false if the target is rejected; *why is then a
+ * sentence for the client, and *ret is unchanged. O(length). */
 bool target_parse(const char *raw, char *room, struct target *ret, const char **why);
 
-/* The parameter's value, "" without one; NULL: not there. */
+/* Returns the value of a parameter, "" if the parameter has no value, NULL if the parameter is absent. */
 const char *target_param(const struct target *t, const char *name);

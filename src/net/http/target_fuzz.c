@@ -1,4 +1,4 @@
-/* target_fuzz.c - any target: within its room, valid UTF-8, and each parameter found under its name. */
+/* target_fuzz.c - fuzzes targets: the output fits, is valid UTF-8, and each parameter is found by its name. */
 #include "net/http/target.h"
 
 #include <assert.h>

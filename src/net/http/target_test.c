@@ -1,4 +1,4 @@
-/* target_test.c - what is decoded, and what is refused. */
+/* target_test.c - tests decoding and rejection of request targets. */
 #include "net/http/target.h"
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 
-/* "path|name=value|name=value", or "!what is wrong". */
+/* Writes "path|name=value|name=value", or "!error". */
 static void describe(const char *raw, struct str *to)
 {
     CLEANUP(mem) char *room = mem_alloc(target_room(raw));

@@ -1,4 +1,4 @@
-/* tls.c - certificates through GnuTLS. */
+/* tls.c - creates and reads certificates with GnuTLS. */
 #include "net/tls/tls.h"
 
 #include <arpa/inet.h>
@@ -30,7 +30,7 @@ void tls_identity_done(struct tls_identity *id)
     *id = (struct tls_identity){0};
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 int tls_file_read(const char *path, bool is_secret, char **ret, struct berth_err *err)
 {
@@ -41,7 +41,7 @@ int tls_file_read(const char *path, bool is_secret, char **ret, struct berth_err
         return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode) || st.st_size > PEM_BYTES_MAX)
         return err_set(err, EINVAL, "%s is no PEM file", path);
-    /* A group may be let in on purpose, to read. */
+    /* Read permission for the group is allowed, because it may be intended. */
     if (is_secret && (st.st_mode & (S_IRWXO | S_IWGRP | S_IXGRP)))
         return err_set(err, EPERM, "others may read the key %s; take that from them: chmod 600 %s", path, path);
     CLEANUP(mem) char *text = mem_zalloc((size_t)st.st_size + 1);
@@ -65,7 +65,6 @@ int sha256_text(const void *bytes, size_t len, char ret[static SHA256_TEXT_MAX],
     return 0;
 }
 
-/* Of the first certificate in the text. */
 int tls_pin_of(const char *cert_pem, char ret[static TLS_PIN_MAX])
 {
     const gnutls_datum_t pem = {(unsigned char *)cert_pem, (unsigned)strlen(cert_pem)};
@@ -85,7 +84,7 @@ int tls_pin_of(const char *cert_pem, char ret[static TLS_PIN_MAX])
     return 0;
 }
 
-/* Does the key belong to the first certificate, and is all of it PEM? */
+/* Checks that the key belongs to the first certificate, and that all texts are valid PEM. Returns a GnuTLS code. */
 static int pair_check(const struct tls_identity *id)
 {
     const gnutls_datum_t cert = {(unsigned char *)id->cert_pem, (unsigned)strlen(id->cert_pem)};
@@ -125,7 +124,7 @@ int tls_identity_read(const char *cert_path, const char *key_path, struct tls_id
     return 0;
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------- */
+/* ---- creating --------------------------------------------------------------------------------------------------- */
 
 static int name_add(gnutls_x509_crt_t crt, const char *name)
 {
@@ -147,7 +146,7 @@ static bool name_good(const char *name)
     return len > 0 && len < DN_MAX;
 }
 
-/* The names, then those that every machine has; none twice. */
+/* Adds the names, then the names that every machine has, without duplicates. */
 int tls_names_add(gnutls_x509_crt_t crt, const char *const *names, struct berth_err *err)
 {
     static const char *const always[] = {"localhost", "127.0.0.1", "::1"};
@@ -174,7 +173,7 @@ int tls_certificate_fill(gnutls_x509_crt_t crt, const struct tls_fill *f)
     unsigned char serial[TLS_SERIAL_BYTES];
     int rc = gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof serial);
 
-    serial[0] = 1; /* positive, and always of this length */
+    serial[0] = 1; /* makes the number positive and its length fixed */
     if (f->stamp)
         memcpy(serial + 1, f->stamp, TLS_STAMP_BYTES);
     if (rc < 0 || (rc = gnutls_x509_crt_set_version(crt, 3)) < 0 ||
@@ -202,7 +201,7 @@ int tls_key_export(gnutls_x509_privkey_t key, gnutls_datum_t *ret_pem)
     return gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, NULL, GNUTLS_PKCS_PLAIN, ret_pem);
 }
 
-/* PEM text of key and certificate, in what GnuTLS allocated. */
+/* Creates PEM texts of a key and a self-signed certificate, allocated by GnuTLS. */
 static int identity_make(const char *const *names, int64_t now_ns, gnutls_datum_t *cert_pem, gnutls_datum_t *key_pem,
                          struct berth_err *err)
 {
@@ -241,7 +240,6 @@ static bool file_fill(int fd, mode_t mode, const gnutls_datum_t *text)
     return fsync(fd) == 0;
 }
 
-/* All of it under its name, or nothing; the mode is there before the content. */
 int tls_file_write(const char *dir, const char *name, mode_t mode, const gnutls_datum_t *text, struct berth_err *err)
 {
     CLEANUP(str) struct str path = {0}, temp = {0};
@@ -275,7 +273,7 @@ int tls_pair_ensure(const char *dir, const char *name, tls_pair_make *make, cons
         return err_set(err, ENOENT,
                        "%s is there without %s; bring the key back, or remove the certificate for a new one",
                        cert_path.at, key_path.at);
-    /* The key is written first: one that is alone was never in use. */
+    /* The key is written first, so a key without a certificate was never in use. */
     if (!has_cert) {
         int rc = make(ctx, &cert_pem, &key_pem, err);
         if (rc == 0)

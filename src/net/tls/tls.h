@@ -1,6 +1,6 @@
-/* tls.h - certificates: made when there are none, named by a fingerprint; an authority that signs others. Fronts GnuTLS.
+/* tls.h - TLS certificates: creates self-signed certificates, computes fingerprints, and runs a CA. Wraps GnuTLS.
  *
- * Every key made here is ECDSA P-256. Texts are PEM. The functions know no clock: the time is an argument.
+ * Every key created here is ECDSA P-256. Texts are PEM. The functions read no clock: the time is an argument.
  */
 #pragma once
 
@@ -13,62 +13,65 @@
 enum {
     TLS_PIN_MAX = 64,
     TLS_NAME_MAX = 256,    /* a common name with its NUL */
-    TLS_STAMP_BYTES = 8,   /* of a serial number, chosen by who signs */
-    TLS_SERIAL_MAX = 48,   /* a serial number in hex, with its NUL; longer ones are cut */
-    TLS_REQUEST_MAX = 8192 /* bytes of a request to sign */
+    TLS_STAMP_BYTES = 8,   /* part of a serial number that the signer chooses */
+    TLS_SERIAL_MAX = 48,   /* a serial number in hexadecimal with its NUL; longer ones are truncated */
+    TLS_REQUEST_MAX = 8192 /* maximum size of a certificate signing request */
 };
 
 struct tls_identity {
     char *cert_pem, *key_pem; /* owned */
-    char pin[TLS_PIN_MAX];    /* "sha256//BASE64" of the public key, as curl's --pinnedpubkey takes it */
+    char pin[TLS_PIN_MAX];    /* "sha256//BASE64" of the public key, the format of curl's --pinnedpubkey */
 };
 void tls_identity_done(struct tls_identity *id);
 
-/* Reads a certificate (chain) and its key. Refuses a key that does not belong to it, or that others may read. */
+/* Reads a certificate (chain) and its key. Fails if the key does not match the certificate, or if other users may read
+ * the key. */
 int tls_identity_read(const char *cert_path, const char *key_path, struct tls_identity *ret, struct berth_err *err);
-/* Reads DIR/tls-cert.pem and DIR/tls-key.pem, or makes them: self-signed, ten years from now_ns (since 1970), for these
- * names and addresses (ends with NULL) plus localhost. The key's mode is 0600. */
+/* Reads DIR/tls-cert.pem and DIR/tls-key.pem, or creates them: self-signed, valid for ten years from now_ns (since
+ * 1970), for these names and addresses (NULL-terminated) plus localhost. The key file has mode 0600. */
 int tls_identity_ensure(const char *dir, const char *const *names, int64_t now_ns, struct tls_identity *ret,
                         struct berth_err *err);
 
-/* Of these bytes, in lower-case hexadecimal. */
+/* Computes the SHA-256 digest of the bytes, in lower-case hexadecimal. */
 enum { SHA256_TEXT_MAX = 65 };
 int sha256_text(const void *bytes, size_t len, char ret[static SHA256_TEXT_MAX], struct berth_err *err);
-/* Of all that a descriptor has from where it stands, which takes the time of reading it; at most `max` bytes: -EFBIG. What was
- * read is also written to `to`, unless that is -1. `ret_len`: how many; may be NULL. (tls_sum.c) */
+/* Computes the SHA-256 digest of a descriptor's remaining content. Blocks while reading. Returns -EFBIG for more than
+ * `max` bytes. Also writes the content to `to`, unless `to` is -1. `ret_len` receives the number of bytes; may be NULL.
+ * (tls_sum.c) */
 int sha256_fd(int fd, int to, uint64_t max, char ret[static SHA256_TEXT_MAX], uint64_t *ret_len, struct berth_err *err);
 
-/* ---- an authority of one's own (tls_ca.c) ---- */
+/* ---- certificate authority (tls_ca.c) --------------------------------------------------------------------------- */
 
-/* Reads DIR/ca-cert.pem and DIR/ca-key.pem, or makes them: for ten years, to sign servers and clients. -EINVAL for a
- * certificate that may not sign. */
+/* Reads DIR/ca-cert.pem and DIR/ca-key.pem, or creates them: valid for ten years, for signing server and client
+ * certificates. Returns -EINVAL if the certificate may not sign others. */
 int tls_ca_ensure(const char *dir, int64_t now_ns, struct tls_identity *ret, struct berth_err *err);
-/* A server's certificate for these names and addresses plus localhost, signed by `ca` and valid as long as that is. The
- * key is that of DIR/NAME-key.pem, made when it is not there, so that its pin stays; the certificate is made anew each
- * time and follows the names. */
+/* Creates a server certificate for these names and addresses plus localhost, signed by `ca` and valid as long as the
+ * CA. The key is read from DIR/NAME-key.pem, or created there, so that the pin does not change. The certificate is
+ * created anew each time, with the current names. */
 int tls_server_cert(const struct tls_identity *ca, const char *dir, const char *name, const char *const *names,
                     int64_t now_ns, struct tls_identity *ret, struct berth_err *err);
 
-/* A new key, and a request to sign it for whoever sends it. Both owned by the caller; the key is for one's own disk. */
+/* Creates a key and a certificate signing request for it. The caller owns both. The key must stay on the caller's
+ * disk. */
 int tls_request_make(char **ret_key_pem, char **ret_request_pem, struct berth_err *err);
 
 struct tls_grant {
     const char *common_name;
-    const unsigned char
-        *stamp; /* TLS_STAMP_BYTES: the serial number is a byte 1, these, and random ones; NULL: random */
+    /* TLS_STAMP_BYTES: the serial number is a byte 1, the stamp, and random bytes; NULL: only random bytes */
+    const unsigned char *stamp;
     int64_t not_before_ns, not_after_ns;
 };
-/* A client's certificate for the key of a request, owned by the caller. Of the request nothing else counts: not its
- * name, not its extensions. -EINVAL for one that is damaged, too large, not signed by its own key, or whose key is not
- * ECDSA P-256; its text is a stranger's. */
+/* Signs a client certificate for the key of a request; the caller owns the certificate. Only the key of the request is
+ * used, not its name and not its extensions. Returns -EINVAL for a request that is damaged, too large, not signed by
+ * its own key, or whose key is not ECDSA P-256. The text of a request is untrusted input. */
 int tls_request_sign(const struct tls_identity *ca, const char *request_pem, const struct tls_grant *grant,
                      char **ret_cert_pem, struct berth_err *err);
 
 struct tls_cert_info {
     char common_name[TLS_NAME_MAX];
-    char serial[TLS_SERIAL_MAX]; /* lower-case hex, as many bytes as it has */
+    char serial[TLS_SERIAL_MAX]; /* lower-case hexadecimal, without padding */
     int64_t not_before_ns, not_after_ns;
     char pin[TLS_PIN_MAX];
 };
-/* Of the first certificate in the text. */
+/* Reads the first certificate in the text. */
 int tls_cert_info(const char *cert_pem, struct tls_cert_info *ret, struct berth_err *err);

@@ -1,4 +1,4 @@
-/* tls_ca.c - an authority of one's own: made once, signs a server's certificate and those of clients that ask. */
+/* tls_ca.c - a certificate authority: created once, signs server certificates and the requests of clients. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -68,7 +68,7 @@ int tls_ca_ensure(const char *dir, int64_t now_ns, struct tls_identity *ret, str
     return 0;
 }
 
-/* ---- signing ------------------------------------------------------------------------------------------------------ */
+/* ---- signing ---------------------------------------------------------------------------------------------------- */
 
 static char *text_of(const gnutls_datum_t *pem)
 {
@@ -77,7 +77,7 @@ static char *text_of(const gnutls_datum_t *pem)
     return str_take(&text);
 }
 
-/* The certificate is filled and has its key; signs it and writes it out. */
+/* Signs a certificate whose fields and key are set, and exports the certificate. */
 static int sign(gnutls_x509_crt_t crt, const struct tls_identity *ca, char **ret_pem)
 {
     CLEANUP(crt) gnutls_x509_crt_t ca_crt = NULL;
@@ -99,7 +99,7 @@ static int sign(gnutls_x509_crt_t crt, const struct tls_identity *ca, char **ret
     return 0;
 }
 
-/* The key of DIR/NAME-key.pem, made where there is none. */
+/* Reads the key of DIR/NAME-key.pem, or creates it. */
 static int server_key(const char *dir, const char *name, char **ret_pem, struct berth_err *err)
 {
     CLEANUP(str) struct str file = {0}, path = {0};
@@ -156,7 +156,7 @@ int tls_server_cert(const struct tls_identity *ca, const char *dir, const char *
     return 0;
 }
 
-/* ---- requests ----------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 int tls_request_make(char **ret_key_pem, char **ret_request_pem, struct berth_err *err)
 {
@@ -164,7 +164,7 @@ int tls_request_make(char **ret_key_pem, char **ret_request_pem, struct berth_er
     CLEANUP(crq) gnutls_x509_crq_t crq = NULL;
     CLEANUP(secret) gnutls_datum_t key_pem = {0};
     CLEANUP(datum) gnutls_datum_t crq_pem = {0};
-    static const char name[] = "berth-agent"; /* nobody reads it, but some programs want one */
+    static const char name[] = "berth-agent"; /* not used, but some programs require a name */
     int rc;
 
     if ((rc = tls_key_new(&key)) < 0 || (rc = gnutls_x509_crq_init(&crq)) < 0 ||
@@ -180,7 +180,7 @@ int tls_request_make(char **ret_key_pem, char **ret_request_pem, struct berth_er
     return 0;
 }
 
-/* Whoever sent it has the private key, and it is of the kind that we make. */
+/* Parses a request. Checks that its sender has the private key, and that the key is ECDSA P-256. */
 static int request_read(const char *pem, gnutls_x509_crq_t *ret, struct berth_err *err)
 {
     const gnutls_datum_t text = tls_datum(pem);
@@ -238,7 +238,7 @@ int tls_request_sign(const struct tls_identity *ca, const char *request_pem, con
     return 0;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 static int64_t moment_ns(time_t s)
 {

@@ -1,4 +1,6 @@
-/* tls_ca_test.c - an authority of one's own: requests it signs and refuses, and handshakes with what it signed. */
+/* tls_ca_test.c - tests the certificate authority: requests that are signed or rejected, and handshakes with the
+ * results.
+ */
 #include "net/tls/tls.h"
 
 #include <setjmp.h>
@@ -89,7 +91,7 @@ static void an_authority_is_made_once(void **state)
     assert_string_equal(info.pin, f.ca.pin);
     assert_true(info.not_after_ns > f.now_ns + 3640 * DAY_NS && info.not_after_ns < f.now_ns + 3660 * DAY_NS);
 
-    /* One that may not sign is none. */
+    /* A certificate that may not sign is rejected as a CA. */
     assert_int_equal(tls_server_cert(&f.ca, f.dir, "agents", no_names, f.now_ns, &server, &err), 0);
     put(path_in(&f, "ca-cert.pem", path), server.cert_pem);
     put(path_in(&f, "ca-key.pem", other), server.key_pem);
@@ -132,7 +134,7 @@ static void a_server_keeps_its_key_and_follows_its_names(void **state)
     assert_null(first.key_pem);
 }
 
-/* ---- requests ----------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static struct tls_grant grant_for(const struct folder *f, const char *name)
 {
@@ -166,7 +168,7 @@ static void a_request_is_signed_for_the_name_that_is_granted(void **state)
     }
 }
 
-/* A request with a key of this kind, signed by that key or by another one. */
+/* Creates a request with a key of this kind, signed by that key or by another one. */
 static char *request_of(gnutls_pk_algorithm_t kind, unsigned bits, bool by_another)
 {
     gnutls_x509_privkey_t key, other;
@@ -179,7 +181,7 @@ static char *request_of(gnutls_pk_algorithm_t kind, unsigned bits, bool by_anoth
     assert_int_equal(gnutls_x509_crq_init(&crq), 0);
     assert_int_equal(gnutls_x509_crq_set_version(crq, 1), 0);
     assert_int_equal(gnutls_x509_crq_set_dn_by_oid(crq, GNUTLS_OID_X520_COMMON_NAME, 0, "user:root", 9), 0);
-    assert_int_equal(gnutls_x509_crq_set_basic_constraints(crq, 1, 5), 0); /* asks to be an authority */
+    assert_int_equal(gnutls_x509_crq_set_basic_constraints(crq, 1, 5), 0); /* requests to be a CA */
     assert_int_equal(gnutls_x509_crq_set_key(crq, key), 0);
     assert_int_equal(gnutls_x509_crq_sign2(crq, by_another ? other : key, GNUTLS_DIG_SHA256, 0), 0);
     assert_int_equal(gnutls_x509_crq_export2(crq, GNUTLS_X509_FMT_PEM, &pem), 0);
@@ -259,7 +261,7 @@ static void hostile_requests_are_refused(void **state)
     assert_int_equal(tls_cert_info("nonsense", &(struct tls_cert_info){0}, &err), -EINVAL);
 }
 
-/* ---- handshakes --------------------------------------------------------------------------------------------------- */
+/* ---- handshakes ------------------------------------------------------------------------------------------------- */
 
 static void say_peer(void *ctx, struct http_exchange *x)
 {
@@ -273,7 +275,7 @@ static void say_peer(void *ctx, struct http_exchange *x)
     http_answer(x, 200, NULL, NULL, said.at, said.len);
 }
 
-/* Makes a certificate in c.pem and k.pem of the folder. */
+/* Creates a certificate in c.pem and k.pem of the folder. */
 static void certify(const struct folder *f, const struct tls_identity *ca, const char *name, int64_t from_ns,
                     int64_t to_ns)
 {
@@ -344,9 +346,9 @@ static void handshakes(void **state)
     assert_int_equal(ask(plain, &said, &err), 0);
     assert_string_equal(said.at, "-");
     plain.ca_path = path_in(&stranger, "ca-cert.pem", foreign);
-    assert_int_equal(ask(plain, &said, &err), -EPERM); /* the server is not one of that authority */
+    assert_int_equal(ask(plain, &said, &err), -EPERM); /* this CA did not sign the server's certificate */
     plain.pin = server.pin;
-    assert_int_equal(ask(plain, &said, &err), 0); /* but it is the one with this key */
+    assert_int_equal(ask(plain, &said, &err), 0); /* but the pin matches */
     plain.pin = f.ca.pin;
     assert_int_equal(ask(plain, &said, &err), -EPERM);
 }

@@ -1,5 +1,6 @@
-/* tls_inner.h - what the files of tls.h share: GnuTLS objects that go by themselves, files of PEM, certificates in the
- * making. Seen in net/ only. */
+/* tls_inner.h - internal declarations shared by the files of tls.h: cleanup of GnuTLS objects, PEM files, certificate
+ * creation. Only for net/.
+ */
 #pragma once
 
 #include <gnutls/abstract.h>
@@ -71,7 +72,8 @@ static inline gnutls_datum_t tls_datum(const char *text)
     return (gnutls_datum_t){(unsigned char *)text, (unsigned)strlen(text)};
 }
 
-/* A peer's clock may be behind, and one's own may go back: that must not make strangers of everybody at once. */
+/* Certificates begin in the past, so that they are valid for peers whose clock is behind, and after this machine's
+ * clock was set back. */
 static inline time_t tls_begin_s(int64_t now_ns)
 {
     return (time_t)(now_ns / 1000000000) - TLS_LIFE_S;
@@ -85,21 +87,21 @@ static inline time_t tls_end_s(int64_t now_ns)
 /* ---- files (tls.c) ---- */
 
 int tls_file_read(const char *path, bool is_secret, char **ret, struct berth_err *err);
-/* All of it under its name, or nothing; the mode is there before the content. */
+/* Writes the file atomically. The mode is set before the content is written. */
 int tls_file_write(const char *dir, const char *name, mode_t mode, const gnutls_datum_t *text, struct berth_err *err);
-/* Does the key belong to the certificate? Also works out the pin. The paths are for words. */
+/* Checks that the key belongs to the certificate, and computes the pin. The paths are only used in error texts. */
 int tls_identity_judge(struct tls_identity *id, const char *cert_path, const char *key_path, struct berth_err *err);
-/* Of the first certificate in the text; a code of GnuTLS. */
+/* Computes the pin of the first certificate in the text. Returns a GnuTLS code. */
 int tls_pin_of(const char *cert_pem, char ret[static TLS_PIN_MAX]);
-/* Reads DIR/NAME-cert.pem and DIR/NAME-key.pem, or makes both with `make`. */
+/* Reads DIR/NAME-cert.pem and DIR/NAME-key.pem, or creates both with `make`. */
 typedef int tls_pair_make(const void *ctx, gnutls_datum_t *cert_pem, gnutls_datum_t *key_pem, struct berth_err *err);
 int tls_pair_ensure(const char *dir, const char *name, tls_pair_make *make, const void *ctx, struct tls_identity *ret,
                     struct berth_err *err);
 
-/* ---- making (tls.c); without `err` the result is a code of GnuTLS ---- */
+/* ---- creating certificates (tls.c); functions without `err` return a GnuTLS code -------------------------------- */
 
 struct tls_fill {
-    const char *common_name, *purpose; /* an OID; NULL: any */
+    const char *common_name, *purpose; /* purpose: an OID; NULL: any purpose */
     const unsigned char *stamp;        /* TLS_STAMP_BYTES of the serial number; NULL: random */
     time_t not_before_s, not_after_s;
     bool is_authority;

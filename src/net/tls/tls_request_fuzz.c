@@ -1,4 +1,5 @@
-/* tls_request_fuzz.c - any text as a request to sign: refused in words, or a certificate with our name in it. */
+/* tls_request_fuzz.c - fuzzes certificate requests: each is rejected with a text, or gives a certificate with our name.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>

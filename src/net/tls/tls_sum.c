@@ -1,4 +1,4 @@
-/* tls_sum.c - the digest of a file that is too large for memory. */
+/* tls_sum.c - computes the digest of a file that is too large for memory. */
 #include <errno.h>
 #include <gnutls/crypto.h>
 #include <stdio.h>

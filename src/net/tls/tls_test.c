@@ -1,4 +1,4 @@
-/* tls_test.c - identities: made, read, and refused. */
+/* tls_test.c - tests certificates: created, read, and rejected. */
 #include "net/tls/tls.h"
 
 #include <setjmp.h>
@@ -24,7 +24,7 @@
 
 static const char *const no_names[] = {NULL};
 
-/* A folder for one test, with the paths of an identity in it. */
+/* A directory for one test, with the paths of a certificate in it. */
 struct folder {
     char dir[64], cert[96], key[96];
 };
@@ -45,7 +45,7 @@ static void folder_cleanup(struct folder *f)
     (void)chmod(f->dir, 0700);
     (void)unlink(f->cert);
     (void)unlink(f->key);
-    if (rmdir(f->dir) != 0) /* something else was left there */
+    if (rmdir(f->dir) != 0) /* the test left another file */
         (void)fprintf(stderr, "%s is not empty\n", f->dir);
 }
 
@@ -137,7 +137,7 @@ static void names_and_addresses_are_in_it(void **state)
     for (size_t size = sizeof name; gnutls_x509_crt_get_subject_alt_name(crt, count, name, &size, NULL) >= 0;
          size = sizeof name)
         count++;
-    assert_int_equal(count, 6); /* none twice */
+    assert_int_equal(count, 6); /* no duplicates */
     gnutls_x509_crt_deinit(crt);
 }
 
@@ -158,7 +158,7 @@ static void names_that_are_none_are_refused(void **state)
     }
 }
 
-/* What a crash between the two files leaves, and what it cannot leave. */
+/* Tests the states that a crash between the two files can leave, and states that it cannot leave. */
 static void half_an_identity(void **state)
 {
     CLEANUP(folder) struct folder f = folder_new();

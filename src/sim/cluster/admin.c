@@ -1,4 +1,4 @@
-/* admin.c - what administrators do: users, tokens and nodes that are missing, and everything that disturbs others. */
+/* admin.c - random actions of administrators: create missing users, tokens and nodes, and disturb the cluster. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ void admin_ask(struct world *w, const char *method, const char *path, json_t *bo
     json_decref(body);
 }
 
-/* ---- what is missing ----------------------------------------------------------------------------------------------- */
+/* ---- missing objects -------------------------------------------------------------------------------------------- */
 
 static void token_came(struct world *w, void *ctx, const struct outcome *o)
 {
@@ -89,7 +89,7 @@ static bool node_set_up(struct world *w, size_t number)
     (void)snprintf(id, sizeof id, "n%zu", number);
     if (!mirror_find(&w->mirror, KIND_NODE, id)) {
         if (agents_has(w, id))
-            return false; /* its machine goes first */
+            return false; /* the old machine must be removed first */
         json_t *body = body_node(&w->people_luck);
         (void)json_object_set_new(body, "id", json_string(id));
         admin_ask(w, "POST", "/v1/nodes", body, NULL, NULL, NULL, NULL);
@@ -113,7 +113,7 @@ bool admin_set_up(struct world *w)
     return false;
 }
 
-/* ---- what disturbs ------------------------------------------------------------------------------------------------- */
+/* ---- disturbances ----------------------------------------------------------------------------------------------- */
 
 static void node_act(struct world *w, const char *id)
 {
@@ -176,7 +176,7 @@ static void user_act(struct world *w, const struct person *p)
     admin_ask(w, "POST", path, NULL, NULL, NULL, NULL, NULL);
 }
 
-/* Revokes a token of somebody, who gets another one. */
+/* Revokes the token of a user, who gets a new one. */
 static void token_act(struct world *w)
 {
     struct chance *luck = &w->people_luck;

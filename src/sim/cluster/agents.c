@@ -1,7 +1,8 @@
-/* agents.c - one agent per node, by the real logic (src/node): its process, its beginnings and ends.
+/* agents.c - simulated agents, one per node, with the real logic (src/node): start and end of their processes.
  *
- * An agent is killed and started again with the next epoch, is paused and goes on with old timers, gives way to another one
- * of its name; its machine is started anew or taken away. What runs on the machine does not end with it.
+ * An agent is killed and restarted with the next epoch, is paused and continues with old timers, or is superseded by
+ * another agent of its name. Its machine is rebooted or removed. The instances on the machine do not end with the
+ * agent.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,7 +64,7 @@ bool agents_there(const struct world *w, size_t which)
     return !w->agents->at.at[which]->removed;
 }
 
-/* ---- a process ----------------------------------------------------------------------------------------------------- */
+/* ---- process ---------------------------------------------------------------------------------------------------- */
 
 struct posted {
     struct agent *a;
@@ -87,7 +88,7 @@ static void posted_due(struct world *w, void *arg)
     struct agent *a = p->a;
     if (!a->logic || a->life != p->life)
         return;
-    if (a->paused_ns > w->now_ns) { /* it is there when the process goes on */
+    if (a->paused_ns > w->now_ns) { /* delivered when the process continues */
         struct posted *later = mem_zalloc(sizeof *later);
         *later = *p;
         p->drop = NULL;
@@ -164,12 +165,12 @@ static void start_due(struct world *w, void *arg)
     agent_start(arg);
 }
 
-/* A supervisor starts it again; by then everything has been told to stop. */
+/* Ends a superseded process after all its instances have stopped. A supervisor restarts the process. */
 static void give_way(struct agent *a, void *arg)
 {
     (void)arg;
     for (size_t i = 0; i < a->machine.trees.len; i++)
-        if (a->machine.trees.at[i]->state == TREE_LIVES) { /* it waits until all is over */
+        if (a->machine.trees.at[i]->state == TREE_LIVES) { /* wait until all instances are over */
             agent_post(a, SECOND, give_way, NULL, NULL);
             return;
         }
@@ -203,7 +204,7 @@ void agent_start(struct agent *a)
         .log = &w->quiet,
         .clock_ns = env_clock_ns,
     };
-    /* Machines that share a disk's past never draw the same number. */
+    /* Machines with copies of the same disk never use the same epoch. */
     a->machine.epoch += a->of ? 16 : 1 + chance_below(&w->agents_luck, 3);
     if (!a->of && a->machine.epoch % 16 == 0)
         a->machine.epoch++;
@@ -251,7 +252,7 @@ void agent_crash_soon(struct agent *a)
     agent_post(a, 0, crash_due, NULL, NULL);
 }
 
-/* ---- machines come and go ------------------------------------------------------------------------------------------ */
+/* ---- machines --------------------------------------------------------------------------------------------------- */
 
 struct agent *agent_new(struct world *w, const char *node, const char *token)
 {
@@ -295,7 +296,7 @@ bool agent_disputed(const struct agent *a)
     return a->of != NULL;
 }
 
-/* ---- faults -------------------------------------------------------------------------------------------------------- */
+/* ---- faults ----------------------------------------------------------------------------------------------------- */
 
 void agents_cut(struct world *w, size_t which, int64_t for_ns, enum cut cut)
 {
@@ -360,7 +361,7 @@ static void twin_ends(struct world *w, void *arg)
         agent_take_away(a);
 }
 
-/* A second machine with a copy of the disk as it is: folders of instances, and none of their processes. */
+/* Adds a second machine with a copy of the current disk: instance directories without processes. */
 void agents_twin(struct world *w, size_t which)
 {
     struct agent *a = w->agents->at.at[which];
@@ -392,7 +393,7 @@ void agents_calm(struct world *w)
     }
 }
 
-/* ---- judging ------------------------------------------------------------------------------------------------------- */
+/* ---- invariant checks ------------------------------------------------------------------------------------------- */
 
 void agents_lost(struct world *w, const char *node)
 {
@@ -406,7 +407,7 @@ void agents_lost(struct world *w, const char *node)
 
 void agents_check(struct world *w)
 {
-    /* A node that was removed takes its machine along. */
+    /* The machine of a deleted node is removed. */
     for (size_t i = 0; i < w->agents->at.len; i++) {
         struct agent *a = w->agents->at.at[i];
         if (!a->removed && w->daemon.control && !mirror_find(&w->mirror, KIND_NODE, a->node))

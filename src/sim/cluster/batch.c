@@ -1,3 +1,4 @@
+/* batch.c - random batch requests: jobs, queues, quotas, policies, windows. */
 #include "sim/cluster/batch.h"
 
 #include <stdio.h>
@@ -24,7 +25,7 @@ static const char *queue_name(struct chance *luck)
     return CHANCE_PICK(luck, char *, "low", "prod", "lab", "deep", "default");
 }
 
-/* ---- jobs ---------------------------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------------------------- */
 
 static void one_of_none(json_t *doc)
 {
@@ -60,7 +61,8 @@ static void roles(struct chance *luck, json_t *doc)
     set(doc, "roles", json_pack("[{s:s, s:i}, o]", "name", "driver", "replicas", 1, worker));
 }
 
-/* Jobs that are there, over or not; some are others', some gone by the time it is read. */
+/* Adds dependencies on existing jobs, finished or not. Some belong to other users, some are deleted before the request
+ * runs. */
 static void after(struct world *w, json_t *doc)
 {
     struct chance *luck = &w->people_luck;
@@ -93,7 +95,7 @@ json_t *batch_job(struct world *w)
 {
     struct chance *luck = &w->people_luck;
     json_t *doc = body_job(luck);
-    if (chance_in(luck, 200)) /* large enough to be in the way of others */
+    if (chance_in(luck, 200)) /* large enough to block other jobs */
         set(json_object_get(doc, "requests"), "cpu", json_integer(chance_range(luck, 2, 5)));
     size_t sort = chance_below(luck, 100);
     if (sort < 12)
@@ -135,9 +137,9 @@ json_t *batch_patch(struct world *w)
     return doc;
 }
 
-/* ---- quotas -------------------------------------------------------------------------------------------------------- */
+/* ---- quotas ----------------------------------------------------------------------------------------------------- */
 
-/* Tight for small, roomy for large: a group, or a queue that has others below. */
+/* Returns limits in proportion to `size`, which is larger for a group or for a queue with child queues. */
 static json_t *amounts(struct chance *luck, int64_t size)
 {
     json_t *doc = json_object();
@@ -190,7 +192,7 @@ static void quota_act(struct world *w)
     admin_ask(w, "PATCH", path, body, NULL, NULL, NULL, NULL);
 }
 
-/* ---- queues -------------------------------------------------------------------------------------------------------- */
+/* ---- queues ----------------------------------------------------------------------------------------------------- */
 
 static void queue_act(struct world *w)
 {
@@ -219,7 +221,7 @@ static void queue_act(struct world *w)
     admin_ask(w, "PUT", path, body, NULL, NULL, NULL, NULL);
 }
 
-/* ---- windows and settings ------------------------------------------------------------------------------------------ */
+/* ---- windows and settings --------------------------------------------------------------------------------------- */
 
 static void window_act(struct world *w)
 {

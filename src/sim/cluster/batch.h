@@ -1,13 +1,14 @@
-/* batch.h - the batch side of people's lives: jobs of every sort, queues, quotas, policies, windows. */
+/* batch.h - random batch requests of simulated users: jobs of all kinds, queues, quotas, policies, windows. */
 #pragma once
 
 #include "sim/cluster/people.h"
 
-/* A job as people submit it. A new reference. */
+/* Returns a random job document, as a new reference. */
 json_t *batch_job(struct world *w);
-/* A merge patch of one. */
+/* Returns a merge patch for a job. */
 json_t *batch_patch(struct world *w);
-/* One thing that an administrator does about queues, quotas and the order of jobs. */
+/* Does one random action of an administrator on queues, quotas and the order of jobs. */
 void batch_act(struct world *w);
-/* When all is calm, nothing may be left that keeps jobs waiting for ever; true: something was, and is asked to go. */
+/* Deletes everything that would keep jobs waiting for ever in the calm phase. Returns whether there was something to
+ * delete. */
 bool batch_calm(struct world *w);

@@ -1,3 +1,4 @@
+/* bodies.c - random documents that users submit. */
 #include "sim/cluster/bodies.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ static json_t *amount(struct chance *luck, int64_t low, int64_t high, const char
     return json_string(text);
 }
 
-/* ---- workloads ----------------------------------------------------------------------------------------------------- */
+/* ---- workloads -------------------------------------------------------------------------------------------------- */
 
 static json_t *gpu(struct chance *luck)
 {
@@ -52,7 +53,7 @@ static void shape(struct chance *luck, json_t *doc)
         set(doc, "priority", json_integer(chance_range(luck, -5, 10)));
     if (chance_in(luck, 60))
         set(doc, "limits", json_pack("{s:{s:s, s:s}}", "cpu", "amount", "500m", "max", "2"));
-    if (chance_in(luck, 700)) /* the default is ten minutes, which is long in here */
+    if (chance_in(luck, 700)) /* the default of ten minutes is long for the simulation */
         set(doc, "fence", amount(luck, 40, 180, "s"));
 }
 
@@ -130,7 +131,7 @@ json_t *body_patch(struct chance *luck)
     return doc;
 }
 
-/* ---- nodes --------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
 json_t *body_capabilities(struct chance *luck)
 {
@@ -178,7 +179,7 @@ json_t *body_node(struct chance *luck)
     return doc;
 }
 
-/* ---- what is wrong ------------------------------------------------------------------------------------------------- */
+/* ---- invalid bodies --------------------------------------------------------------------------------------------- */
 
 const char *body_wrong(struct chance *luck, size_t *ret_len)
 {

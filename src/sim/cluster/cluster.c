@@ -1,3 +1,4 @@
+/* cluster.c - runs a simulation and reports its result. */
 #include "sim/cluster/cluster.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static void run_until(struct world *w, int64_t end_ns)
     }
 }
 
-/* Faults and wishes stop; everything must come to rest. */
+/* Stops faults and changes, and runs until the cluster has settled. */
 static void calm_down(struct world *w)
 {
     int64_t begin_ns = w->now_ns;

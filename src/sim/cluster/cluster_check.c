@@ -1,8 +1,8 @@
-/* cluster_check.c - sixty seeds of a whole day each, shorter ones of other characters, seeds that once broke an
- * invariant, and seeds that nobody has seen before, on every processor there is.
+/* cluster_check.c - simulates sixty seeds of a whole day each, shorter ones with other characters, seeds that once
+ * broke an invariant, and new seeds, on all processors.
  *
- * BERTH_SEEDS is the first of the new seeds; the time of day if it is not set. BERTH_SEEDS_SECONDS is how long new
- * ones are begun, in seconds of a processor.
+ * BERTH_SEEDS is the first of the new seeds; default: the time of day. New seeds are started for BERTH_SEEDS_SECONDS
+ * seconds of CPU time.
  *
  * bed: seeds, in part
  * In part: of the fixed seeds at least two of each character, then more until each process has used its time.
@@ -26,7 +26,7 @@
 
 enum { FIRST = 1001, WORKERS_MAX = 16, LEAST = 2, SECONDS = 60, NEW_SECONDS = 60, NEW_LEAST = 4 };
 
-/* Rates in percent of what is usual; 0 nodes or users: as the seed has it. */
+/* Rates in percent of the normal rate; 0 nodes or users: chosen by the seed. */
 static const struct character {
     unsigned seeds;
     double hours;
@@ -59,14 +59,14 @@ static int run_one(const struct character *c, uint64_t seed)
     return rc;
 }
 
-/* Does another seed run after so many of its character? */
+/* Returns whether another seed runs after this many of the same character. */
 static bool goes_on(unsigned done)
 {
     const char *bed = getenv("BERTH_BED");
     return done < LEAST || (bed && strcmp(bed, "whole") == 0) || clock() < (clock_t)SECONDS * CLOCKS_PER_SEC;
 }
 
-/* Every n-th seed, the first ones of all characters before the second ones; ends at the first breach. */
+/* Runs every n-th seed, the first seeds of all characters before the second ones. Stops at the first breach. */
 static int days_work(long worker, long workers)
 {
     long turn = 0;
@@ -84,9 +84,7 @@ static int days_work(long worker, long workers)
     return 0;
 }
 
-/* 770007 to 770013: quotas were exceeded by units that rested on what others had not committed yet, or that had changed
- * since. 41000008: two instances of one pod, of different shapes, counted against a guarantee in the order in which the
- * cluster was told of them. */
+/* Commit batches exceeded quotas because they relied on uncommitted or outdated data. */
 static const struct {
     uint64_t seed;
     struct character character;
@@ -111,10 +109,10 @@ static uint64_t number_from(const char *name, uint64_t otherwise)
     return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* Set before the workers begin. */
+/* Set before the workers start. */
 static uint64_t new_first;
 
-/* New seeds, in turn as usual and in a crowd, until the time is used up; some in any case. */
+/* Runs new seeds, alternately with normal and high rates, until the time is used up; a minimum number always runs. */
 static int new_work(long worker, long workers)
 {
     static const struct character kinds[] = {

@@ -1,4 +1,4 @@
-/* cluster_test.c - a few whole clusters under a seed; the same seed twice; and judges that notice what is wrong. */
+/* cluster_test.c - runs a few clusters from seeds, compares two runs of one seed, and tests the invariant checks. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static void nothing_breaks(void **state)
     }
 }
 
-/* Many people, many faults, few nodes: more conflicts than in any real cluster. */
+/* Many users, many faults, few nodes: more conflicts than in any real cluster. */
 static void nothing_breaks_in_a_crowd(void **state)
 {
     (void)state;
@@ -47,7 +47,7 @@ static void nothing_breaks_in_a_crowd(void **state)
     assert_true(result.crashes > 1 && result.store_failures > 0 && result.double_agents > 0);
 }
 
-/* Every fault alone, so that each one really happens. */
+/* Enables one fault at a time, so that each one happens. */
 static void every_fault_happens(void **state)
 {
     (void)state;
@@ -61,7 +61,7 @@ static void every_fault_happens(void **state)
             fail_msg("%s", err.text);
         for (size_t k = 0; k < SIM_FAULTS; k++)
             assert_true(k == i || result.faults[k] == 0);
-        assert_true(result.faults[i] > 0 || i >= FAULT_LOST); /* those happen to messages, and are not counted */
+        assert_true(result.faults[i] > 0 || i >= FAULT_LOST); /* faults of messages are not counted */
     }
 }
 
@@ -103,21 +103,21 @@ static void the_same_seed_gives_the_same_run(void **state)
     assert_int_not_equal(first.hash, other.hash);
 }
 
-/* ---- forgery: a document is written past the daemon, with a record as it should be ------------------------------------ */
+/* ---- forgery: writes a document without the daemon, with a valid record ----------------------------------------- */
 
 enum forgery_kind {
     ONCE,
     TWICE,   /* deleted, then written again */
-    COPIES,  /* written many times at once, under new numbers */
-    UNTOLD,  /* the record tells of nothing */
-    DECIDED, /* as if by a plan that has seen everything */
+    COPIES,  /* written many times at once, with new numbers */
+    UNTOLD,  /* the record lists no change */
+    DECIDED, /* as if by a plan based on the current state */
 };
 
 struct forgery {
     const char *label;
-    const char *prefix;        /* of the documents to look at */
-    bool (*edit)(json_t *doc); /* false: not this one. NULL: it is deleted */
-    const char *who, *verb;    /* as the record has it */
+    const char *prefix;        /* prefix of the documents to try */
+    bool (*edit)(json_t *doc); /* false: try the next document. NULL: delete the document */
+    const char *who, *verb;    /* for the record */
     enum forgery_kind kind;
     int invariant;
 };
@@ -203,7 +203,7 @@ static const struct forgery forgeries[] = {
     {"a record leaves something out",       "apps/",      as_it_is,           "admin",       "x",    UNTOLD,  26},
 };
 
-/* One transaction: the document once, or many copies of it. */
+/* Commits one transaction: the document once, or many copies. */
 static void commit(struct store *store, const struct forgery *row, const char *key, json_t *doc)
 {
     static const char decision[] = "{\"cycle\":{\"n\":1,\"revision\":1000000000,\"now\":0,\"plan\":\"0\"}}";
@@ -280,7 +280,7 @@ static void forgeries_are_noticed(void **state)
     }
 }
 
-/* ---- other sabotage --------------------------------------------------------------------------------------------------- */
+/* ---- other sabotage --------------------------------------------------------------------------------------------- */
 
 static void write_past(void *ctx, struct store *store, uint64_t event)
 {
@@ -325,7 +325,7 @@ static void a_lost_event_of_a_watch_is_noticed(void **state)
     assert_int_equal(result.invariant, 28);
 }
 
-/* A crash that loses what was acknowledged last: the disk had said that it was written. */
+/* A crash loses the last acknowledged data, because the disk had wrongly confirmed the write. */
 struct liar {
     struct store *older;
 };

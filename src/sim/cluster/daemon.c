@@ -1,4 +1,4 @@
-/* daemon.c - the daemon's logic under a virtual clock: its environment, its store's pace, its ends and beginnings. */
+/* daemon.c - the daemon's logic under a virtual clock: its environment, the speed of its store, its start and end. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "control/system/metrics.h"
 #include "sim/cluster/request.h"
 
-/* ---- its environment ----------------------------------------------------------------------------------------------- */
+/* ---- environment ------------------------------------------------------------------------------------------------ */
 
 static int64_t clock_ns(void *ctx)
 {
@@ -49,7 +49,8 @@ static void errand_due(struct world *w, void *arg)
     daemon_touched(w);
 }
 
-/* At once, soon, or so late that the state has changed a lot meanwhile; the work early or late. */
+/* Runs a plan at once, soon, or so late that the state has changed much. The work itself runs at the beginning or at
+ * the end. */
 static void run(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
 {
     struct world *w = ctx;
@@ -73,7 +74,7 @@ static void run(void *ctx, void (*work)(void *), void (*after)(void *), void *ar
     world_later(w, delay_ns, errand_due, (void *)(uintptr_t)w->daemon.life, NULL);
 }
 
-/* Forecasts, which answer questions: nothing is decided by them, so they are made on the spot. */
+/* Runs a forecast immediately: forecasts only answer queries and decide nothing. */
 static void run_slow(void *ctx, void (*work)(void *), void (*after)(void *), void *arg)
 {
     (void)ctx;
@@ -107,7 +108,7 @@ static void wake_at(void *ctx, int64_t at_ns)
     world_later(w, at_ns - w->now_ns, tick, (void *)(uintptr_t)d->life, NULL);
 }
 
-/* ---- the store's pace ---------------------------------------------------------------------------------------------- */
+/* ---- speed of the store ----------------------------------------------------------------------------------------- */
 
 static void heard(void *ctx, const struct store_event *event)
 {
@@ -162,7 +163,7 @@ void daemon_touched(struct world *w)
     world_later(w, delay_ns, pump, (void *)(uintptr_t)d->life, NULL);
 }
 
-/* ---- beginnings and ends ------------------------------------------------------------------------------------------- */
+/* ---- start and end ---------------------------------------------------------------------------------------------- */
 
 int daemon_start(struct world *w, struct berth_err *err)
 {
@@ -178,7 +179,8 @@ int daemon_start(struct world *w, struct berth_err *err)
         .log = &d->log,
     };
     const struct control_options options = {.seed = w->options->seed,
-                                            .bare = true, /* seeds stay what they were: the work says what it needs */
+                                            /* no default requests, so that old seeds stay valid */
+                                            .bare = true,
                                             .lease_ns = LEASE_S * SECOND,
                                             .audit_every = 50,
                                             .history_max = HISTORY_REVISIONS,
@@ -202,7 +204,7 @@ int daemon_start(struct world *w, struct berth_err *err)
     return rc;
 }
 
-/* Takes the control apart; nothing it says or writes from now on counts. */
+/* Shuts down the daemon; anything that it still outputs or writes is ignored. */
 static void take_apart(struct world *w)
 {
     struct daemon *d = &w->daemon;

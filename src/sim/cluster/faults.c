@@ -1,16 +1,16 @@
-/* faults.c - what goes wrong, by name: crashes, disks, clocks, machines, links, and those who speak for others. */
+/* faults.c - the faults, by name: crashes, disks, clocks, machines, links, and forged reports. */
 #include <errno.h>
 #include <inttypes.h>
 
 #include "base/str.h"
 #include "sim/cluster/world.h"
 
-#define SETTLES_NS (2 * MINUTE) /* after the store writes again */
+#define SETTLES_NS (2 * MINUTE) /* after the store works again */
 
 struct faults {
     bool failing;
-    int64_t failed_ns; /* when the store last refused */
-    int64_t slow_ns;   /* until when every write takes long */
+    int64_t failed_ns; /* when the store last rejected a write */
+    int64_t slow_ns;   /* until when every write is slow */
 };
 
 static void trouble(struct world *w, void *arg);
@@ -43,7 +43,7 @@ bool faults_allow(const struct world *w, enum fault fault)
     return !w->calm && (w->allowed >> fault & 1);
 }
 
-/* ---- the daemon ---------------------------------------------------------------------------------------------------- */
+/* ---- daemon ----------------------------------------------------------------------------------------------------- */
 
 static void start(struct world *w, void *arg)
 {
@@ -65,7 +65,7 @@ static void crash(struct world *w, bool orderly, int64_t down_ns)
         return;
     world_says(w, "the daemon %s, for %" PRId64 " s", orderly ? "is stopped" : "is killed", down_ns / SECOND);
     daemon_crash(w, orderly);
-    w->faults->failing = false; /* the copy is on a disk that works */
+    w->faults->failing = false; /* the copy is on a working disk */
     world_later(w, down_ns, start, NULL, NULL);
 }
 
@@ -90,7 +90,7 @@ static void daemon_down(struct world *w)
     crash(w, chance_in(&w->faults_luck, 500), down_ns);
 }
 
-/* ---- the store ----------------------------------------------------------------------------------------------------- */
+/* ---- store ------------------------------------------------------------------------------------------------------ */
 
 static void store_heals(struct world *w, void *arg)
 {
@@ -126,7 +126,7 @@ static void disk_slows(struct world *w)
     world_says(w, "every write takes seconds, for %" PRId64 " s", (w->faults->slow_ns - w->now_ns) / SECOND);
 }
 
-/* ---- clocks -------------------------------------------------------------------------------------------------------- */
+/* ---- clocks ----------------------------------------------------------------------------------------------------- */
 
 static void clock_jumps(struct world *w)
 {
@@ -135,15 +135,15 @@ static void clock_jumps(struct world *w)
                     : chance_in(luck, 500) ? chance_range(luck, -HOUR, HOUR)
                                            : chance_range(luck, -5 * SECOND, 5 * SECOND);
     if (by_ns % 3 == 0 && (by_ns > HOUR || by_ns < -HOUR))
-        by_ns *= 24; /* of hours some are days and weeks */
+        by_ns *= 24; /* turns some jumps by hours into days and weeks */
     w->wall_ns += by_ns;
     w->jumped_ns += by_ns < 0 ? -by_ns : by_ns;
     world_says(w, "the wall clock jumps by %" PRId64 " s", by_ns / SECOND);
 }
 
-/* ---- agents and their links ---------------------------------------------------------------------------------------- */
+/* ---- agents and their links ------------------------------------------------------------------------------------- */
 
-/* Those whose machine is gone are still counted. */
+/* Returns a random agent. Agents without a machine are still in the list. */
 static size_t one(struct world *w)
 {
     size_t which = 0;
@@ -195,7 +195,7 @@ static void flap(struct world *w)
     agents_flap(w, one(w), for_ns);
 }
 
-/* More than a third of them: a switch dies. */
+/* Cuts off more than a third of the nodes, as a failed switch does. */
 static void mass(struct world *w)
 {
     struct chance *luck = &w->faults_luck;
@@ -219,13 +219,13 @@ static void lie(struct world *w)
     agents_lie(w, one(w));
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------------------- */
+/* ---- table of faults -------------------------------------------------------------------------------------------- */
 
 static const struct {
     struct sim_fault fault;
-    void (*run)(struct world *w); /* NULL: it happens to messages (network.c) */
+    void (*run)(struct world *w); /* NULL: a fault of messages (network.c) */
     unsigned weight;
-    bool agent; /* it needs one */
+    bool agent; /* needs an agent */
 } rows[SIM_FAULTS] = {
     [FAULT_DAEMON_KILL] = {{"daemon-kill", "the daemon is killed at any point, and is back within a minute"},
                            daemon_kill,                                                                                                                                                           10},

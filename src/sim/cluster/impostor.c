@@ -1,5 +1,5 @@
-/* impostor.c - claims under an agent's name that it never made, each for a reason of its own to be refused or to change
- * nothing: old agents, old words, other nodes, other nodes' instances, states that cannot be.
+/* impostor.c - forged reports under an agent's name. Each must be rejected or must change nothing, for different
+ * reasons: an old agent, a repeated number, another node, instances of another node, impossible states.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ static json_t *item(uint64_t id, const char *state)
     return json_pack("{s:I, s:s}", "id", (json_int_t)id, "state", state);
 }
 
-/* Of all that is there, that it is over. */
+/* Returns reports that all instances of the machine are over. */
 static json_t *all_over(struct chance *luck, const struct agent *a)
 {
     json_t *items = json_array();
@@ -48,17 +48,17 @@ void agents_impostor(struct world *w, size_t which)
     case 0: /* an agent that was replaced */
         claim(a, a->node, heard->epoch ? heard->epoch - 1 : 0, 1000000, all_over(luck, a), true);
         break;
-    case 1: /* the last one again, with other words */
+    case 1: /* the number of the last report with other contents */
         claim(a, a->node, heard->epoch, heard->seq, all_over(luck, a), true);
         break;
-    default: /* another node's name */
+    default: /* the name of another node */
         if (strcmp(other->node, a->node) != 0)
             claim(a, other->node, other->machine.epoch, 1000000, all_over(luck, other), false);
         break;
     }
 }
 
-/* A genuine agent that has lost its mind: of instances that are not its own, or that never were. */
+/* A genuine agent sends wrong reports: about instances that are not its own, or that never existed. */
 void agents_lie(struct world *w, size_t which)
 {
     struct chance *luck = &w->agents_luck;

@@ -1,3 +1,4 @@
+/* machine.c - a simulated machine: instances, their processes and their disk. */
 #include "sim/cluster/machine.h"
 
 #include <inttypes.h>
@@ -48,7 +49,7 @@ struct tree *machine_find(const struct machine *m, uint64_t id)
     return NULL;
 }
 
-/* ---- the end of a tree --------------------------------------------------------------------------------------------- */
+/* ---- end of an instance ----------------------------------------------------------------------------------------- */
 
 struct errand_of {
     uint64_t id;
@@ -61,7 +62,7 @@ static void *errand_new(uint64_t id)
     return e;
 }
 
-/* The agent sees that the shim is gone, and reads what it wrote. */
+/* The agent notices that the shim has ended, and reads the outcome. */
 static void agent_sees_end(struct agent *a, void *arg)
 {
     struct tree *t = machine_find(&a->machine, ((struct errand_of *)arg)->id);
@@ -81,14 +82,15 @@ static void tree_end(struct machine *m, struct tree *t, enum node_end end, int c
     agent_post(m->agent, 0, agent_sees_end, errand_new(t->id), mem_free);
 }
 
-/* ---- time passes for a tree ---------------------------------------------------------------------------------------- */
+/* ---- progress of an instance ------------------------------------------------------------------------------------ */
 
 static int64_t soon(const struct machine *m, int64_t low_ns, int64_t high_ns)
 {
     return world_of(m)->now_ns + chance_range(luck_of(m), low_ns, high_ns);
 }
 
-/* When its shim fences it, in the world's time. The shim reads when the daemon last heard of the node. */
+/* Returns when the shim fences the instance, in simulation time. The shim reads when the daemon last answered the
+ * node. */
 static int64_t shim_due_ns(const struct machine *m, const struct tree *t)
 {
     int64_t heard_ns = m->booted_ns + m->heard_ns;
@@ -110,7 +112,7 @@ static void agent_sees_health(struct agent *a, void *arg)
         node_health(a->logic, t->id, t->ready, t->ready ? NULL : "connection refused");
 }
 
-/* A task ends, a service falls over, health comes and goes. */
+/* Does the next random change: a task ends, a service fails, health changes. */
 static void tree_passes(struct machine *m, struct tree *t)
 {
     struct chance *luck = luck_of(m);
@@ -185,7 +187,7 @@ void machine_calm(struct machine *m)
     }
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------------------ */
+/* ---- starting --------------------------------------------------------------------------------------------------- */
 
 static bool port_taken(const struct machine *m, uint16_t port)
 {
@@ -196,7 +198,7 @@ static bool port_taken(const struct machine *m, uint16_t port)
     return false;
 }
 
-/* The first free one of each endpoint's block; somebody else's programs hold some of them. */
+/* Binds the first free port of each endpoint's block; other programs hold some ports. */
 static bool ports_bind(struct machine *m, struct tree *t)
 {
     size_t i;
@@ -218,7 +220,7 @@ static bool ports_bind(struct machine *m, struct tree *t)
     return true;
 }
 
-/* A port that is awaited accepts connections a second after the start; nothing else decides whether it is ready. */
+/* An awaited port accepts connections one second after the start. Only that decides readiness. */
 static void agent_sees_ports(struct agent *a, void *arg)
 {
     const struct tree *t = machine_find(&a->machine, ((struct errand_of *)arg)->id);
@@ -233,7 +235,7 @@ static void launch(struct agent *a, void *arg)
     struct chance *luck = luck_of(m);
     if (!t || t->state != TREE_MARKED || t->life != a->life)
         return;
-    if (shim_due_ns(m, t) <= a->w->now_ns) { /* the shim looks before it executes anything */
+    if (shim_due_ns(m, t) <= a->w->now_ns) { /* the shim checks the fence before it executes anything */
         tree_end(m, t, NODE_FAILED, -1, "fenced: no word from the daemon");
         return;
     }
@@ -297,7 +299,7 @@ static void start(void *ctx, uint64_t id, const json_t *config)
         agent_crash_soon(a);
 }
 
-/* ---- what else the agent asks -------------------------------------------------------------------------------------- */
+/* ---- other operations of the agent ------------------------------------------------------------------------------ */
 
 static void change(void *ctx, uint64_t id, const json_t *config)
 {
@@ -328,7 +330,7 @@ static void stop(void *ctx, uint64_t id, bool now)
         return;
     }
     trees_asked_to_stop(m->agent, t);
-    if (t->state == TREE_MARKED) { /* nothing runs, and nothing will */
+    if (t->state == TREE_MARKED) { /* nothing runs, and nothing will be launched */
         tree_end(m, t, NODE_STOPPED, -1, NULL);
         return;
     }
@@ -358,7 +360,7 @@ static void forget(void *ctx, uint64_t id)
 
 const struct node_machine sim_machine = {start, change, stop, forget};
 
-/* ---- agents come and go -------------------------------------------------------------------------------------------- */
+/* ---- start and end of agents ------------------------------------------------------------------------------------ */
 
 void machine_find_all(struct machine *m, struct node *logic)
 {
@@ -380,7 +382,7 @@ void machine_agent_died(struct machine *m)
 {
     for (size_t i = 0; i < m->trees.len; i++)
         if (m->trees.at[i]->state == TREE_MARKED)
-            m->trees.at[i]->state = TREE_OVER; /* with no word of how it went */
+            m->trees.at[i]->state = TREE_OVER; /* without an outcome on disk */
 }
 
 void machine_cut_power(struct machine *m)
@@ -408,13 +410,13 @@ void machine_copy_disk(struct machine *to, const struct machine *from)
     }
 }
 
-/* ---- measuring ----------------------------------------------------------------------------------------------------- */
+/* ---- measuring -------------------------------------------------------------------------------------------------- */
 
-/* Use rises and falls. */
+/* Reports usage that rises and falls. */
 static void measure(struct machine *m, struct node *logic, struct tree *t)
 {
     struct chance *luck = luck_of(m);
-    if (world_of(m)->calm) { /* no node is under pressure for ever */
+    if (world_of(m)->calm) { /* in the calm phase no node stays under pressure */
         t->cpu = 10;
         t->memory = INT64_C(16) << 20;
     } else if (t->cpu == 0 || chance_in(luck, 150)) {

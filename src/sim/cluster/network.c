@@ -1,7 +1,7 @@
-/* network.c - between the agents and the daemon: messages are lost, late, repeated and out of order; links are cut.
+/* network.c - messages between agents and daemon: they are lost, delayed, repeated and reordered; links are cut.
  *
- * A report is answered once, or not at all within its time. Configurations come when they are asked for and, while the link
- * holds, whenever something changes (the stream that an agent keeps open).
+ * A report is answered once, or not within its time limit. The daemon sends a configuration when the agent requests it,
+ * and on every change while the link works (the stream that an agent keeps open).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,17 +10,17 @@
 #include "control/watch/derived.h"
 #include "sim/cluster/agent.h"
 
-#define ANSWER_NS_MAX (15 * SECOND) /* then the agent hangs up */
+#define ANSWER_NS_MAX (15 * SECOND) /* then the agent closes the connection */
 
-/* A report or a configuration under way. */
+/* A report or a configuration in transit. */
 struct message {
     struct agent *agent;
     char node[ID_MAX + 1];
     uint64_t epoch, seq, life, question;
     int64_t delivered_ns;
     char *body;
-    bool genuine; /* of the agent itself */
-    bool stale;   /* and must be refused: nobody can tell a liar by anything but its number */
+    bool genuine; /* sent by the agent itself */
+    bool stale;   /* must be rejected by its number, the only thing that identifies a forgery */
     /* The answer. */
     int status;
     uint64_t revision;
@@ -56,7 +56,7 @@ static struct message *message_copy(const struct message *from)
     return m;
 }
 
-/* ---- the link ------------------------------------------------------------------------------------------------------ */
+/* ---- link ------------------------------------------------------------------------------------------------------- */
 
 static int64_t latency_ns(struct world *w)
 {
@@ -65,7 +65,7 @@ static int64_t latency_ns(struct world *w)
         return chance_range(luck, 200 * MICROSECOND, 50 * MILLISECOND);
     if (chance_in(luck, 900))
         return chance_range(luck, 50 * MILLISECOND, 5 * SECOND);
-    return chance_range(luck, 5 * SECOND, 3 * MINUTE); /* out of order for sure */
+    return chance_range(luck, 5 * SECOND, 3 * MINUTE); /* certainly out of order */
 }
 
 static bool gets_lost(struct agent *a, bool to_agent)
@@ -78,15 +78,16 @@ static bool gets_lost(struct agent *a, bool to_agent)
     return faults_allow(w, FAULT_LOST) && chance_in(&w->agents_luck, 15);
 }
 
-/* ---- reports ------------------------------------------------------------------------------------------------------- */
+/* ---- reports ---------------------------------------------------------------------------------------------------- */
 
 static bool is_after(uint64_t epoch, uint64_t seq, uint64_t than_epoch, uint64_t than_seq)
 {
     return epoch > than_epoch || (epoch == than_epoch && seq > than_seq);
 }
 
-/* What this daemon has taken before, or something later than it, must change nothing; nor what the node's document is
- * later than. Heartbeats that an earlier daemon took are known to nobody. */
+/* Returns whether the message must change nothing: its number is not after the last report that this daemon process has
+ * accepted, or not after the number in the node's document. Heartbeats that an earlier daemon process accepted are
+ * unknown. */
 static bool is_stale(const struct world *w, struct agent *a, const struct message *m)
 {
     const struct seen *node = mirror_find(&w->mirror, KIND_NODE, m->node);
@@ -158,7 +159,7 @@ static void report_answered(struct world *w, void *ctx, const struct outcome *o)
             heard->life = w->daemon.life;
         }
     }
-    if (!m->genuine || o->status == 0) /* nobody is there: the agent will hang up */
+    if (!m->genuine || o->status == 0) /* no answer arrives, so the agent will close the connection */
         return;
     struct message *back = message_copy(m);
     back->status = o->status;
@@ -172,7 +173,7 @@ static void report_deliver(struct world *w, void *arg)
     struct agent *a = sent->agent;
     char path[128], who[96];
     m->delivered_ns = w->now_ns;
-    if (sent->stale && !is_stale(w, a, m)) { /* the daemon has begun anew, and knows no better */
+    if (sent->stale && !is_stale(w, a, m)) { /* the daemon was restarted and cannot know that the message is outdated */
         message_free(m);
         return;
     }
@@ -230,7 +231,7 @@ void network_claim(struct agent *a, const struct claim *claim)
     report_send(a, m);
 }
 
-/* ---- configuration ------------------------------------------------------------------------------------------------- */
+/* ---- configuration ---------------------------------------------------------------------------------------------- */
 
 static void config_configure(struct agent *a, void *arg)
 {
@@ -262,7 +263,7 @@ static void config_arrives(struct world *w, void *arg)
     }
 }
 
-/* A node is told of exactly what it holds: to run, or to stop. */
+/* Checks that a node's configuration lists exactly its instances, with the state to run or to stop. */
 static void config_judge(struct world *w, const char *node, const json_t *config)
 {
     const json_t *list = json_object_get(config, "instances");
@@ -332,7 +333,7 @@ static void stop_reading(struct agent *a, void *arg)
     if (a->reading != m->question)
         return;
     a->reading = 0;
-    network_reread(a); /* until it has one */
+    network_reread(a); /* until it has a configuration */
 }
 
 void network_reread(struct agent *a)
@@ -349,7 +350,7 @@ void network_reread(struct agent *a)
     world_later(a->w, latency_ns(a->w), config_asked, m, message_free);
 }
 
-/* On a stream that was open before, so that only the way to the agent counts. */
+/* Sends on a stream that was already open, so only the direction to the agent must work. */
 static void config_push(struct world *w, void *arg)
 {
     struct message *m = arg;

@@ -1,6 +1,6 @@
-/* people.c - users of several groups who use the API, and misuse it.
+/* people.c - simulated users of several groups, who use and misuse the API.
  *
- * Targets are drawn from everything there is, so that others' objects are asked for as often as one's own.
+ * Targets are drawn from all existing objects, so requests for objects of other users are frequent.
  */
 #include "sim/cluster/people.h"
 
@@ -11,9 +11,9 @@
 
 #include "sim/cluster/batch.h"
 
-enum { WORKS_MAX = 12 }; /* of each user, about */
+enum { WORKS_MAX = 12 }; /* per user, approximate */
 
-/* ---- asking -------------------------------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------------------------- */
 
 static char *dup_or_null(const char *text)
 {
@@ -37,7 +37,7 @@ static void keep(struct person *p, const struct ask *ask)
                                dup_or_null(ask->key)};
 }
 
-/* With a key now and then; what has one may be asked again. */
+/* Sends a request, sometimes with an idempotency key. A request with a key may be repeated. */
 static void user_ask(struct person *p, struct ask *ask)
 {
     struct world *w = p->w;
@@ -56,9 +56,9 @@ static void user_ask(struct person *p, struct ask *ask)
     (void)world_ask(w, ask);
 }
 
-/* ---- targets ------------------------------------------------------------------------------------------------------- */
+/* ---- targets ---------------------------------------------------------------------------------------------------- */
 
-/* Any workload of the kind; NULL: there is none. Mostly one's own. */
+/* Returns a workload of the kind, mostly one of the user; NULL: none. */
 static const struct seen *target(struct person *p, enum kind kind)
 {
     struct world *w = p->w;
@@ -72,7 +72,7 @@ static const struct seen *target(struct person *p, enum kind kind)
     return NULL;
 }
 
-/* Whose it is decides who may: 404 for those who may not even see it. */
+/* Returns whether the user may change the workload. Users who may not even see it get 404. */
 static bool may_change(const struct person *p, const struct seen *s)
 {
     const struct seen *user = mirror_find(&p->w->mirror, KIND_USER, p->id);
@@ -83,7 +83,7 @@ static bool may_change(const struct person *p, const struct seen *s)
            strcmp(p->role, "operator") == 0;
 }
 
-/* ---- acts ---------------------------------------------------------------------------------------------------------- */
+/* ---- actions ---------------------------------------------------------------------------------------------------- */
 
 static void send_json(struct person *p, const char *method, const char *path, json_t *body, bool refuse)
 {
@@ -91,7 +91,7 @@ static void send_json(struct person *p, const char *method, const char *path, js
     struct ask ask = {.method = method, .path = path, .body = text, .refuse = refuse, .invariant = 21};
     struct chance *luck = &p->w->people_luck;
     size_t len = strlen(path), at = 0;
-    if (len > 5 && strcmp(path + len - 5, "/hold") == 0) { /* a running job, too */
+    if (len > 5 && strcmp(path + len - 5, "/hold") == 0) { /* also stops a running job */
         ask.query[at++] = "stop";
         ask.query[at++] = "true";
     }
@@ -115,7 +115,7 @@ static void name(struct chance *luck, json_t *body)
     (void)json_object_set_new(body, "name", json_string(text));
 }
 
-/* A volume, if there is one; perhaps another's, which is as if it were not there. */
+/* Adds a volume, if there is one. It may belong to another user, and is then treated as missing. */
 static void mount(struct person *p, json_t *body)
 {
     const struct mirror *m = &p->w->mirror;
@@ -143,14 +143,14 @@ static void create(struct person *p)
         mount(p, body);
         if (kind < 8 || kind >= 17)
             name(luck, body);
-        if (chance_in(luck, 30)) /* not at once */
+        if (chance_in(luck, 30)) /* begins later */
             (void)json_object_set_new(body, "begin",
                                       json_integer(world_wall_ns(p->w) / SECOND + chance_range(luck, -60, 120)));
     }
     send_json(p, "POST", path, body, refuse);
 }
 
-/* Several changes in one transaction: all or nothing. */
+/* Sends several changes in one transaction, which is executed completely or not at all. */
 static void transact(struct person *p)
 {
     struct chance *luck = &p->w->people_luck;
@@ -181,7 +181,7 @@ static void act_on(struct person *p, enum kind kind, const char *method, const c
         send_json(p, method, path, body, !may_change(p, s));
         return;
     }
-    /* Only if unchanged: a revision that was, and will never be again. */
+    /* If-Match with an outdated revision, so the request must fail. */
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL, match[24];
     struct ask ask = {.method = method,
                       .path = path,
@@ -230,7 +230,7 @@ static void change(struct person *p)
     }
 }
 
-/* A plain user sees what is its own, and nothing else. */
+/* Checks that a user without a role sees only its own workloads. */
 static void looked(struct world *w, void *ctx, const struct outcome *o)
 {
     const struct person *p = ctx;
@@ -261,7 +261,7 @@ static void look(struct person *p)
     user_ask(p, &ask);
 }
 
-/* ---- misuse -------------------------------------------------------------------------------------------------------- */
+/* ---- misuse ----------------------------------------------------------------------------------------------------- */
 
 static void wrong_body(struct person *p)
 {
@@ -296,7 +296,7 @@ static void wrong_token(struct person *p)
     user_ask(p, &ask);
 }
 
-/* What only administrators may. */
+/* Sends requests that only administrators may send. */
 static void beyond(struct person *p)
 {
     struct chance *luck = &p->w->people_luck;
@@ -325,7 +325,7 @@ static void beyond(struct person *p)
         user_ask(p, &ask);
 }
 
-/* The same key: with the same request, or with another. */
+/* Uses an idempotency key again, with the same or with another request. */
 static void repeat(struct person *p)
 {
     struct chance *luck = &p->w->people_luck;
@@ -335,17 +335,17 @@ static void repeat(struct person *p)
     const struct kept_request *other = chance_in(luck, 700) ? k : &p->kept[chance_below(luck, p->kept_len)];
     struct ask ask = {.method = other->method, .path = other->path, .body = other->body, .key = k->key};
     user_ask(p, &ask);
-    if (chance_in(luck, 300)) /* at the same moment */
+    if (chance_in(luck, 300)) /* concurrently */
         user_ask(p, &ask);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- schedule of actions ---------------------------------------------------------------------------------------- */
 
 static void act(struct world *w, struct person *p)
 {
     size_t draw = chance_below(&w->people_luck, 100);
     size_t works = w->mirror.of[KIND_JOB].len + w->mirror.of[KIND_APP].len + w->mirror.of[KIND_VM].len;
-    if (draw < 23 && works > WORKS_MAX * w->people->at.len) /* what is over for long is cleared away */
+    if (draw < 23 && works > WORKS_MAX * w->people->at.len) /* old workloads are deleted */
         act_on(p, some_kind(&w->people_luck), "DELETE", "", NULL);
     else if (draw < 23)
         create(p);
@@ -374,7 +374,7 @@ static void live(struct world *w, void *arg)
     struct chance *luck = &w->people_luck;
     if (w->calm)
         return;
-    /* A few things in a row, then a pause. */
+    /* Does a few actions in a row, then pauses. */
     int64_t pause_ns =
         chance_in(luck, 500) ? chance_range(luck, MILLISECOND, 2 * SECOND) : chance_range(luck, SECOND, MINUTE);
     world_later(w, pause_ns * 100 / rate, live, p, NULL);

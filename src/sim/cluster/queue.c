@@ -1,3 +1,4 @@
+/* queue.c - a binary heap of events. */
 #include "sim/cluster/queue.h"
 
 static bool before(const struct due *a, const struct due *b)

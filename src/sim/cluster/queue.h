@@ -1,6 +1,7 @@
-/* queue.h - what is to happen and when, in virtual time: a heap by time, then by order of asking.
+/* queue.h - the event queue of the simulation: a heap ordered by virtual time, then by order of insertion.
  *
- * An event is a function with an argument. Not for cancelling: what is no longer wanted finds that out when it runs.
+ * An event is a function with an argument. Events cannot be cancelled: an obsolete event checks that itself when it
+ * runs.
  */
 #pragma once
 
@@ -17,7 +18,7 @@ struct due {
     uint64_t order;
     void (*run)(struct world *w, void *arg);
     void *arg;
-    void (*drop)(void *arg); /* after `run`, or when it never comes to that; NULL: nothing to free */
+    void (*drop)(void *arg); /* called after `run`, or if the event never runs; NULL: nothing to free */
 };
 
 struct due_queue {
@@ -25,8 +26,8 @@ struct due_queue {
     uint64_t order;
 };
 
-/* `order` is the queue's to fill in. */
+/* Adds an event. The queue sets `order`. */
 void due_queue_add(struct due_queue *q, struct due due);
-/* False: nothing is left. */
+/* Removes the next event. Returns false if the queue is empty. */
 bool due_queue_take(struct due_queue *q, struct due *ret);
 void due_queue_done(struct due_queue *q);

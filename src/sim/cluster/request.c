@@ -1,4 +1,4 @@
-/* request.c - requests to the daemon, from asking to whoever wants the answer. */
+/* request.c - requests to the daemon, and delivery of their answers. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static void came(void *ctx, struct answer *answer)
         world_breach(w, 9, "request %" PRIu64 " (%s %s) is answered twice", a->number, a->ask.method, a->ask.path);
     a->answered = true;
     w->waiting--;
-    if (!w->daemon.dying) { /* what a daemon says while it is being taken apart nobody hears */
+    if (!w->daemon.dying) { /* output of a daemon that is being shut down is ignored */
         a->status = answer->status;
         a->revision = answer->revision;
         a->body = take_ptr(&answer->body);
@@ -131,7 +131,7 @@ static void check(struct world *w, const struct asked *a, const struct outcome *
         world_breach(w, 27, "request %" PRIu64 " (%s %s) got %d", a->number, ask->method, ask->path, o->status);
 }
 
-/* The journal was read before: what has been changed by success is in it. */
+/* Delivers an answer. The journal was read before, so it has the change of every successful request. */
 static void deliver(struct world *w, struct asked *a)
 {
     struct past *past = &w->past.at[a->number - 1];
@@ -149,7 +149,7 @@ static void deliver(struct world *w, struct asked *a)
     world_mix(w, a->number * 1000 + (uint64_t)a->status);
     check(w, a, &o);
     if (a->ask.key && !w->calm && chance_in(&w->luck, 30))
-        o = (struct outcome){.text = "", .changed = o.changed}; /* the answer is lost on its way: nobody knows */
+        o = (struct outcome){.text = "", .changed = o.changed}; /* the answer is lost, so the effect is unknown */
     promises_answered(w, a->number, &a->ask, &o);
     if (w->options->trace && a->ask.who[0] != '.') {
         CLEANUP(str) struct str line = {0};
@@ -165,7 +165,7 @@ static void deliver(struct world *w, struct asked *a)
 bool requests_settle(struct world *w)
 {
     bool some = w->answered.len > 0;
-    for (size_t i = 0; i < w->answered.len; i++) { /* `then` may ask, and be answered at once */
+    for (size_t i = 0; i < w->answered.len; i++) { /* `then` may send requests, which may be answered at once */
         struct asked *a = w->answered.at[i];
         deliver(w, a);
         w->asked.at[a->number - 1] = NULL;

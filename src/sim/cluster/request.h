@@ -1,4 +1,4 @@
-/* request.h - the inside of a request under way; for request.c and daemon.c. */
+/* request.h - a running request of the simulation; for request.c and daemon.c. */
 #pragma once
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 struct asked {
     struct world *world;
     uint64_t number, life;
-    struct arena arena; /* of the texts */
+    struct arena arena; /* memory of the texts */
     struct ask ask;
     bool answered;
     int status;

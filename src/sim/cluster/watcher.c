@@ -1,8 +1,9 @@
-/* watcher.c - clients that list a collection and watch it from there (28).
+/* watcher.c - clients that list a collection and then watch it (28).
  *
- * One sees everything, one is a plain user. Each keeps a copy of the collection from what it is told alone; what it ought to
- * be told is written down from the transactions. Lines must come in that order, none twice and none left out, over
- * disconnections, slow readers and crashes; and the copy must equal the collection.
+ * One client sees everything, one is a user without a role. Each maintains a copy of the collection only from the
+ * events that it receives. The expected events are computed from the transactions. Events must arrive in that order,
+ * without duplicates and gaps, despite disconnections, slow readers and crashes, and the copy must equal the
+ * collection.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,11 +16,11 @@ enum { CLIENTS = 2, COMPARE_EVERY = 40 };
 #define RETRY_NS (2 * SECOND)
 #define LAG_NS (20 * SECOND)
 
-/* One line that is to come. */
+/* An expected event. */
 struct told {
     uint64_t revision;
     char id[24];
-    json_t *doc; /* NULL: gone */
+    json_t *doc; /* NULL: deleted */
 };
 
 struct copy {
@@ -30,17 +31,17 @@ struct copy {
 struct client {
     struct world *w;
     bool everything;
-    char user[ID_MAX + 1], token[TOKEN_TEXT_MAX]; /* of the plain user */
+    char user[ID_MAX + 1], token[TOKEN_TEXT_MAX]; /* of the user without a role */
     struct stream *stream;                        /* NULL: not connected */
     bool asking, listed, choked;
-    uint64_t revision; /* of the last line or list */
-    uint64_t whole;    /* everything up to this one has come */
+    uint64_t revision; /* of the last event or list */
+    uint64_t whole;    /* all events up to this revision have arrived */
     VEC(struct told) due;
-    size_t next;       /* of those: to come */
-    int64_t behind_ns; /* since when something should have come; 0: nothing should */
+    size_t next;       /* index of the next expected event in `due` */
+    int64_t behind_ns; /* since when an event is overdue; 0: none */
     int64_t retry_ns;
     VEC(struct copy) copy;
-    struct str text; /* received, not yet read */
+    struct str text; /* received, not parsed yet */
     uint64_t looks;
 };
 
@@ -48,7 +49,7 @@ struct watchers {
     struct client at[CLIENTS];
 };
 
-/* ---- what is to be seen -------------------------------------------------------------------------------------------- */
+/* ---- visibility ------------------------------------------------------------------------------------------------- */
 
 static const char *owner_of(const struct mirror *m, const struct seen *instance)
 {
@@ -74,14 +75,14 @@ static struct copy *copy_find(struct client *c, const char *id)
     return NULL;
 }
 
-/* The copy says what the collection is; only looked at when nothing more is to come. */
+/* Compares the copy with the collection. Only called when no event is expected. */
 static void compare(struct client *c)
 {
     size_t visible = 0;
     for (size_t i = 0; i < c->w->mirror.of[KIND_INSTANCE].len; i++) {
         const struct seen *s = c->w->mirror.of[KIND_INSTANCE].at[i];
         const struct copy *has = copy_find(c, s->id);
-        if (!sees(c, s) && !has) /* its job may be gone before it */
+        if (!sees(c, s) && !has) /* the job of the instance may have been deleted first */
             continue;
         visible++;
         if (!has || has->revision != s->revision)
@@ -93,7 +94,7 @@ static void compare(struct client *c)
     c->w->counts.checks++;
 }
 
-/* ---- what is due --------------------------------------------------------------------------------------------------- */
+/* ---- expected events -------------------------------------------------------------------------------------------- */
 
 static void due_drop(struct client *c, size_t n)
 {
@@ -106,8 +107,8 @@ static void due_drop(struct client *c, size_t n)
     c->next -= n;
 }
 
-/* Was the client told of this instance, or is it about to be? Its job may be gone before it: a clock that jumps by weeks lets
- * jobs expire of which a lost node still has an instance. */
+/* Returns whether the client knows the instance, or is about to. The job may be deleted before its instance: when the
+ * clock jumps by weeks, jobs expire while a lost node still has an instance. */
 static bool knows(struct client *c, const char *id)
 {
     bool is_due = false;
@@ -134,7 +135,7 @@ void watchers_judge(struct world *w, const struct transaction *t)
                 due_add(&w->watchers->at[i], t, &t->changes[k]);
 }
 
-/* ---- what has come ------------------------------------------------------------------------------------------------- */
+/* ---- received events -------------------------------------------------------------------------------------------- */
 
 static void copy_apply(struct client *c, const struct told *told)
 {
@@ -166,7 +167,7 @@ static void same_object(struct client *c, const struct told *told, const json_t 
 static void ended(struct client *c, const char *code)
 {
     if (strcmp(code, "slow") != 0 && strcmp(code, "stopping") != 0)
-        c->listed = false; /* what it may see is another list now, or the past is forgotten */
+        c->listed = false; /* the visible collection has changed, or the past was compacted */
 }
 
 static void line_read(struct client *c, const char *text, size_t len)
@@ -217,7 +218,7 @@ static void lines_read(struct client *c)
     str_add_bytes(&rest, c->text.at + at, c->text.len - at);
     str_clear(&c->text);
     str_add_bytes(&c->text, rest.at, rest.len);
-    /* A revision that came half is asked for again, so its lines stay due. */
+    /* A partially received revision is requested again, so its events stay expected. */
     size_t old = 0;
     while (old < c->next && c->due.at[old].revision <= c->whole)
         old++;
@@ -248,7 +249,7 @@ static size_t sink_backlog(void *ctx)
     return ((struct client *)ctx)->choked ? SIZE_MAX / 2 : 0;
 }
 
-/* ---- connecting ---------------------------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------------------------- */
 
 static void connected(struct world *w, void *ctx, const struct outcome *o)
 {
@@ -301,7 +302,7 @@ static void connect(struct world *w, struct client *c)
     }
     struct ask ask = {.who = ".watcher", .method = "GET", .path = "/v1/instances", .token = token, .ctx = c};
     if (c->listed) {
-        while (c->next > 0 && c->due.at[c->next - 1].revision > c->whole) /* the last one may have come half */
+        while (c->next > 0 && c->due.at[c->next - 1].revision > c->whole) /* the last revision may be incomplete */
             c->next--;
         ask.query[0] = "watch";
         ask.query[1] = str_u64(c->whole, from);
@@ -315,9 +316,9 @@ static void connect(struct world *w, struct client *c)
     (void)world_ask(w, &ask);
 }
 
-/* ---- now and then -------------------------------------------------------------------------------------------------- */
+/* ---- periodic actions ------------------------------------------------------------------------------------------- */
 
-/* Hangs up, reads slowly, or reads on. */
+/* Disconnects, reads slowly, or reads normally. */
 static void vary(struct world *w, struct client *c)
 {
     struct chance *luck = &w->luck;

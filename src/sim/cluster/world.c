@@ -1,4 +1,4 @@
-/* world.c - time, chance and breaches: what every part of a simulation uses. */
+/* world.c - time, events and breaches: functions that all parts of a simulation use. */
 #include "sim/cluster/world.h"
 
 #include <inttypes.h>

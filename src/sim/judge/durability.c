@@ -1,6 +1,7 @@
-/* durability.c - what was promised to those who asked: success is in the journal for ever (7), a key means one request (9).
+/* durability.c - checks guarantees to clients: a success is in the journal for ever (7), a key stands for one request
+ * (9).
  *
- * That a record is never lost is seen by the chain of the journal (judge.c) and after each crash; here each success is tied
+ * The chain of the journal (judge.c) proves that no record is lost, also after each crash. This file ties each success
  * to its record.
  */
 #include <inttypes.h>
@@ -8,7 +9,7 @@
 
 #include "sim/cluster/world.h"
 
-#define FORGET_NS (23 * HOUR) /* a day is promised */
+#define FORGET_NS (23 * HOUR) /* keys are guaranteed for a day */
 
 enum { PROMISES_MAX = 2000 };
 
@@ -67,7 +68,7 @@ static struct promise *find(struct promises *p, const char *who, const char *key
     return NULL;
 }
 
-/* Remembered only when it was kept, so what is asked twice at once is judged by the answers. */
+/* Notes a request after its answer, so concurrent requests with one key are checked by their answers. */
 static void keep(struct world *w, uint64_t number, const struct ask *ask, const struct outcome *o)
 {
     struct promise p = {.who = mem_strdup(ask->who),
@@ -104,7 +105,7 @@ static void again(struct world *w, uint64_t number, const struct ask *ask, const
     if (same && good && (o->status != p->status || !same_body(o->body, p->body)))
         world_breach(w, 9, "request %" PRIu64 " (%s %s by %s) repeats %" PRIu64 ", and got another answer", number,
                      ask->method, ask->path, ask->who, p->number);
-    /* Whoever may not ask any more, or asks while nothing can be answered, learns nothing. */
+    /* A client without permission, or with a request that cannot be served now, gets another status. */
     bool excused = o->status == 401 || o->status == 403 || o->status == 503 || o->status == 429;
     if (same && !good && !excused)
         world_breach(w, 9, "request %" PRIu64 " (%s %s by %s) repeats %" PRIu64 ", which got %d, and got %d", number,
@@ -128,7 +129,7 @@ void promises_answered(struct world *w, uint64_t number, const struct ask *ask, 
         keep(w, number, ask, o);
 }
 
-/* Another user of the same name is somebody else. */
+/* A new user with the name of a deleted one is another user. */
 void promises_judge(struct world *w, const struct transaction *t)
 {
     for (size_t i = 0; i < t->len; i++)

@@ -1,7 +1,7 @@
-/* fit.c - may this pod be on this node? Naively, rule by rule, from the documents alone.
+/* fit.c - checks whether a pod may be on a node: simple rules that use only the documents.
  *
- * Each rule looks at every instance there is. Left out are spreading and nearness to others, whose truth at the moment of
- * deciding cannot be told from what stands at the commit; the property tests of the core judge them.
+ * Each rule looks at all instances. Topology spread and affinity are not checked: whether they held at the time of the
+ * decision cannot be derived from the state at the commit. The core's property tests check them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,13 +9,14 @@
 
 #include "sim/cluster/world.h"
 
-/* A pod at the door of a node. */
+/* A pod and the node to be checked. */
 struct door {
     const struct mirror *m;
     const struct berth_node *node;
     const char *workload;
     const struct berth_shape *shape;
-    const struct berth_instance *self; /* it is there already, and counts once; NULL: it is not */
+    /* the instance, if it is already there, so that it counts once; NULL: it is not */
+    const struct berth_instance *self;
     char *buf;
     size_t size;
 };
@@ -33,7 +34,7 @@ static bool is_in(const char *text, const char *const *list, size_t len)
     return false;
 }
 
-/* Does this other one stand in the pod's way: seated on a node, and not about to go for it? */
+/* Returns whether the other instance blocks the pod: it is on the node, and is not stopping for the pod. */
 static bool counts(const struct door *d, const struct seen *s)
 {
     const struct berth_instance *i = &s->instance.instance;
@@ -56,7 +57,7 @@ static const struct berth_shape *shape_of(const struct door *d, const struct see
         for (const struct seen *s = (d)->m->of[KIND_INSTANCE].at[at_];                                                 \
              s && same(s->instance.instance.node, (d)->node->id) && counts((d), s); s = NULL)
 
-/* ---- of the node alone --------------------------------------------------------------------------------------------- */
+/* ---- node properties -------------------------------------------------------------------------------------------- */
 
 static const char *state_rule(const struct door *d)
 {
@@ -89,7 +90,7 @@ static bool expr_holds(const struct berth_expr *e, const struct berth_node *n)
     case BERTH_NOT_IN: return !label || !is_in(label->value, e->values, e->values_len);
     case BERTH_EXISTS: return label != NULL;
     case BERTH_NOT_EXISTS: return label == NULL;
-    default: return true; /* numbers are not used here */
+    default: return true; /* numeric operators are not used here */
     }
 }
 
@@ -127,7 +128,7 @@ static const char *taints_rule(const struct door *d)
     return NULL;
 }
 
-/* ---- of what others hold ------------------------------------------------------------------------------------------- */
+/* ---- resources of other instances ------------------------------------------------------------------------------- */
 
 static int64_t amount_in(const struct berth_amount *list, size_t len, const char *resource, int64_t fallback)
 {
@@ -137,13 +138,13 @@ static int64_t amount_in(const struct berth_amount *list, size_t len, const char
     return fallback;
 }
 
-/* Every pod is one of `pods` unless it says otherwise. */
+/* Every pod requests one unit of `pods` unless it specifies otherwise. */
 int64_t fit_request(const struct berth_shape *shape, const char *resource)
 {
     return shape ? amount_in(shape->requests, shape->requests_len, resource, same(resource, "pods")) : 0;
 }
 
-/* It holds nothing yet: what stops, for it or for others, may still be there. */
+/* Returns whether the instance is only reserved: stopping instances may still be there. */
 static bool is_promise(const struct door *d)
 {
     return d->self && d->self->state == BERTH_RESERVED;
@@ -153,7 +154,7 @@ struct held {
     int64_t active, promised, capacity;
 };
 
-/* Of one resource on the node, by the others there. */
+/* Sums up the use of a resource on the node by other instances. */
 static struct held held_of(const struct door *d, const char *resource)
 {
     const struct berth_node *n = d->node;
@@ -180,7 +181,7 @@ static const char *capacity_rule(const struct door *d, const char *resource)
     return d->buf;
 }
 
-/* A node that has shrunk below what it holds gets nothing new, whatever it is. */
+/* A node whose capacity has shrunk below its use accepts no new pod. */
 static const char *over_rule(const struct door *d)
 {
     EACH_ON_NODE(d, s)
@@ -247,7 +248,7 @@ static int64_t milli_of(const struct berth_shape *shape)
     return shape->gpu.milli ? shape->gpu.milli : BERTH_GPU_MILLI;
 }
 
-/* One device that the pod holds, or would: is it of the kind, and is enough of it left? */
+/* Returns whether a device has the right kind and enough capacity left for the pod. */
 static bool device_will_do(const struct door *d, size_t device)
 {
     const struct berth_gpu *gpu = &d->node->gpus[device];
@@ -301,13 +302,13 @@ static bool mounts(const struct door *d, const struct seen *s, const char *volum
     return shape && is_in(volume, shape->volumes, shape->volumes_len);
 }
 
-/* It can be reached from there, and, unless it is shared, is mounted nowhere else. */
+/* The volume must be reachable from the node and, unless it is shared, not be mounted on another node. */
 static const char *volumes_rule(const struct door *d)
 {
     for (size_t v = 0; v < d->shape->volumes_len; v++) {
         const struct seen *volume = mirror_find(d->m, KIND_VOLUME, d->shape->volumes[v]);
         if (!volume)
-            continue; /* removed since it was asked for */
+            continue; /* deleted since the request */
         if ((*member_of(volume, "zone") && !same(member_of(volume, "zone"), d->node->zone)) ||
             (*member_of(volume, "node") && !same(member_of(volume, "node"), d->node->id)))
             return "a volume cannot be reached from the node";
@@ -322,7 +323,7 @@ static const char *volumes_rule(const struct door *d)
     return NULL;
 }
 
-/* As it was placed, or as the workload is by now: one that has its place keeps it when others come by another rule. */
+/* Uses the larger limit of the placed and the current document: an instance keeps its place when the limit changes. */
 static const char *count_rule(const struct door *d)
 {
     const struct seen *work = mirror_work(d->m, d->workload);

@@ -1,7 +1,7 @@
-/* jobs.c - the life of jobs: whom they wait for, what running again means, who may be stopped for whom (17, 19).
+/* jobs.c - checks the lifecycle of jobs: dependencies, requeue, and preemption (17, 19).
  *
- * Documents do not say why an instance was stopped. What no other rule of the documents explains was stopped for others, and
- * then those must have been placed by the same transaction.
+ * Documents do not give the reason why an instance was stopped. A stop that no other rule explains was a preemption,
+ * and then the same transaction must have placed the preemptors.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include "control/state/sync.h"
 #include "sim/cluster/world.h"
 
-enum { STOPS_AN_HOUR = 40 /* of one pod, for others */, QUEUES_MAX = 16 };
+enum { STOPS_AN_HOUR = 40 /* limit of preemptions per pod */, QUEUES_MAX = 16 };
 
-/* A pod that was stopped for others. */
+/* A preempted pod. */
 struct stopped {
     char workload[ID_OWNED_MAX + 1];
     uint32_t ordinal, times;
@@ -45,9 +45,9 @@ static bool same(const char *a, const char *b)
     return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------------------- */
+/* ---- dependencies ----------------------------------------------------------------------------------------------- */
 
-/* By what is written at this revision. One that was queued again since may be anything. */
+/* Returns whether the dependency is met, by the documents at this revision. A requeued job may have any state. */
 static bool has_come(const struct seen *of, enum after_when when)
 {
     if (!of)
@@ -80,9 +80,9 @@ static void met_judge(struct world *w, const struct seen *job)
     }
 }
 
-/* ---- running again ------------------------------------------------------------------------------------------------- */
+/* ---- requeue ---------------------------------------------------------------------------------------------------- */
 
-/* The same job, once more, and nothing of its last attempt goes on. */
+/* Checks that a requeued job has the next attempt number, and that nothing of its last attempt continues. */
 static void anew_judge(struct world *w, const struct seen *old, const struct seen *now)
 {
     if (is_over(now) || now->work.job.finished_ns)
@@ -98,7 +98,7 @@ static void anew_judge(struct world *w, const struct seen *old, const struct see
     }
 }
 
-/* ---- stopped for others -------------------------------------------------------------------------------------------- */
+/* ---- preemption ------------------------------------------------------------------------------------------------- */
 
 static uint64_t decided_at(const struct transaction *t)
 {
@@ -116,14 +116,14 @@ static bool is_lost(const struct world *w, const struct berth_instance *x)
     return node && node->node.node.state == BERTH_NODE_LOST;
 }
 
-/* Does the pod count, or is another to be placed for it at once, as its node is lost? */
+/* Returns whether the pod counts. A pod on a lost node may be replaced, and then does not count. */
 static bool counts(const struct world *w, const struct seen *work, const struct berth_instance *x)
 {
     return x->state != BERTH_STOPPING &&
            !(work->work.workload.on_lost == BERTH_LOST_REPLACE && x->state != BERTH_ENDED && is_lost(w, x));
 }
 
-/* Pods of it that stand, or that are done, before the transaction. */
+/* Counts the pods of the workload that were placed or finished before the transaction. */
 static uint32_t stood(const struct world *w, const struct transaction *t, const struct seen *work)
 {
     uint32_t n = 0;
@@ -147,7 +147,7 @@ static uint32_t least_of(const struct berth_workload *d)
     return d->gang_min ? d->gang_min : d->replicas;
 }
 
-/* A task that is given up with its node breaks a gang, and so does a promise that could not be kept any more. */
+/* Returns whether a task was lost with its node, or a reservation could not be kept. Either breaks a gang. */
 static bool lost_task(const struct world *w, const struct transaction *t, const char *gang)
 {
     for (size_t i = 0; i < t->len; i++) {
@@ -175,7 +175,7 @@ static bool gang_was_broken(const struct world *w, const struct transaction *t, 
     return false;
 }
 
-/* Its limit of time, its own or its queue's. */
+/* Returns whether the job has reached its time limit, or that of its queue. */
 static bool ran_out(const struct mirror *m, const struct transaction *t, const struct seen *work,
                     const struct seen *was)
 {
@@ -185,10 +185,10 @@ static bool ran_out(const struct mirror *m, const struct transaction *t, const s
     for (size_t i = 0; queue && *queue && i < QUEUES_MAX; i++) {
         const struct seen *s = mirror_find(m, KIND_QUEUE, queue);
         if (s && (s->queue.time_limit_ns || s->queue.max_time_ns))
-            return true; /* which one counts is the daemon's to say */
+            return true; /* which of the limits applies is decided by the daemon */
         queue = s ? s->queue.parent : NULL;
     }
-    return !work->work.job.queue && m->of[KIND_QUEUE].len; /* "default" may have one */
+    return !work->work.job.queue && m->of[KIND_QUEUE].len; /* "default" may have a time limit */
 }
 
 static const struct seen *as_it_was(const struct transaction *t, const char *job)
@@ -199,7 +199,7 @@ static const struct seen *as_it_was(const struct transaction *t, const char *job
     return NULL;
 }
 
-/* Does something else than others explain that it stops? */
+/* Returns whether something other than preemption explains the stop. */
 static bool is_explained(const struct world *w, const struct transaction *t, const struct seen *was)
 {
     const struct mirror *m = &w->mirror;
@@ -207,14 +207,14 @@ static bool is_explained(const struct world *w, const struct transaction *t, con
     const struct seen *work = mirror_find(m, KIND_JOB, x->workload), *node = mirror_find(m, KIND_NODE, x->node);
     uint64_t seen = decided_at(t);
     if (work && work->revision == t->revision && !work->work.failed)
-        work = as_it_was(t, work->id); /* this very change may have written that it has given way for ever */
+        work = as_it_was(t, work->id); /* this transaction may have marked the job as finally preempted */
     if (!work || x->replaces || x->ordinal >= work->work.workload.replicas || work->revision > seen)
         return true;
     if (!mirror_wanted(m, work) || ran_out(m, t, work, was) || was->instance.generation != work->work.meta.generation)
         return true;
     if (!node || node->revision > seen || node->node.node.state != BERTH_NODE_READY)
         return true;
-    for (size_t i = 0; i < m->of[KIND_INSTANCE].len; i++) { /* there are two of it */
+    for (size_t i = 0; i < m->of[KIND_INSTANCE].len; i++) { /* there are two copies of the pod */
         const struct berth_instance *o = &m->of[KIND_INSTANCE].at[i]->instance.instance;
         if (o->id != x->id && o->ordinal == x->ordinal && strcmp(o->workload, x->workload) == 0)
             return true;
@@ -229,7 +229,7 @@ static int64_t priority_of(const struct mirror *m, const struct seen *work)
     return (int64_t)work->work.workload.priority + (q ? q->queue.priority_class : 0);
 }
 
-/* Somebody is guaranteed something: then priorities alone do not say who goes before whom. */
+/* Returns whether any guarantee exists: then priorities alone do not determine the order. */
 static bool has_guarantees(const struct mirror *m)
 {
     static const enum kind all[] = {KIND_USER, KIND_GROUP, KIND_QUEUE};
@@ -245,7 +245,7 @@ static bool has_guarantees(const struct mirror *m)
     return false;
 }
 
-/* The highest priority of what this transaction places of others; false: nothing. */
+/* Returns the highest priority of other workloads that this transaction places; false: none. */
 static bool placed_for(const struct world *w, const struct transaction *t, const char *victim, int64_t *ret)
 {
     bool some = false;
@@ -290,7 +290,7 @@ static void count_stop(struct world *w, const struct berth_instance *x)
     vec_push(&j->at, one);
 }
 
-/* A gang goes whole, or keeps its minimum. */
+/* A gang is preempted as a whole, or keeps its minimum. */
 static void rest_judge(struct world *w, const struct seen *work)
 {
     uint32_t left = 0, done = 0, least = least_of(&work->work.workload);

@@ -1,7 +1,7 @@
-/* judge.c - after each event: every transaction and record that is new, then every answer, then all that must always hold.
+/* judge.c - after each event, checks new transactions and records, then delivers answers, then checks all invariants.
  *
- * The journal is read through the store as anybody could; each record must be the next one, chained to the one before it
- * (16), and tell of exactly the keys that its revision changed (26).
+ * The journal is read through the store's public interface. Each record must be the next one, chained to the record
+ * before it (16), and must list exactly the keys that its revision changed (26).
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,11 +17,11 @@ static void heard_free(struct heard *h)
     mem_free(h->value);
 }
 
-/* ---- one transaction ----------------------------------------------------------------------------------------------- */
+/* ---- transactions ----------------------------------------------------------------------------------------------- */
 
 struct reading {
     struct world *w;
-    size_t at; /* of what was heard: not yet judged */
+    size_t at; /* index of the first event that is not checked yet */
 };
 
 static bool changed(const struct transaction *t, const char *key)
@@ -35,7 +35,7 @@ static bool changed(const struct transaction *t, const char *key)
     return false;
 }
 
-/* The record's list has every key of the transaction, and no other; deleting what is not there changes nothing. */
+/* Checks that the record lists exactly the keys of the transaction. Deleting an absent key changes nothing. */
 static void keys_judge(struct world *w, const struct transaction *t)
 {
     const json_t *changes = json_object_get(t->record, "changes");
@@ -86,7 +86,7 @@ static void change_print(const struct seen_change *c, struct str *to)
         str_addf(to, "(%s)", berth_node_state_name(s->node.node.state));
 }
 
-/* One line of the trace for each transaction. */
+/* Writes one line of the trace per transaction. */
 static void transaction_print(struct world *w, const struct transaction *t)
 {
     CLEANUP(str) struct str line = {0};
@@ -128,7 +128,7 @@ static void transaction_judge(struct world *w, struct transaction *t)
     world_mix(w, t->revision);
 }
 
-/* Takes what was heard of one revision into the mirror, and judges it. */
+/* Applies the events of one revision to the mirror, and checks the revision. */
 static void revision_take(struct reading *r, uint64_t revision, const json_t *record)
 {
     struct world *w = r->w;
@@ -161,7 +161,7 @@ static void revision_take(struct reading *r, uint64_t revision, const json_t *re
     vec_done(&olds);
 }
 
-/* ---- the journal --------------------------------------------------------------------------------------------------- */
+/* ---- journal ---------------------------------------------------------------------------------------------------- */
 
 static void record_check(struct world *w, const struct store_record *record, uint64_t seq, uint64_t chain)
 {
@@ -210,7 +210,7 @@ static bool journal_settle(struct world *w)
     return some;
 }
 
-/* ---- the daemon's own log ------------------------------------------------------------------------------------------ */
+/* ---- log of the daemon ------------------------------------------------------------------------------------------ */
 
 static void line_read(struct world *w, const char *line)
 {
@@ -248,17 +248,17 @@ static void log_settle(struct world *w)
     while ((line = strsep(&rest, "\n")))
         if (*line)
             line_read(w, line);
-    rewind(d->log.out); /* what was there is overwritten from the beginning */
+    rewind(d->log.out); /* the old content is overwritten from the beginning */
     (void)fflush(d->log.out);
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------------- */
+/* ---- all checks ------------------------------------------------------------------------------------------------- */
 
 void world_settle(struct world *w)
 {
     if (w->options->sabotage && w->options->sabotage->after_event && w->daemon.store)
         w->options->sabotage->after_event(w->options->sabotage->ctx, w->daemon.store, w->event);
-    do { /* what is told and what is asked then belong together: no pump comes between */
+    do { /* no pump in between, so events and answers belong together */
         while ((journal_settle(w) || requests_settle(w)) && !w->invariant)
             continue;
         if (!w->invariant)
@@ -327,7 +327,8 @@ void judge_recovered(struct world *w)
     struct again log = {.w = w}, keys = {.w = w};
     struct berth_err err;
     size_t known = 0;
-    /* All of it while it is short, then as often as keeps the work in proportion: it was read once as it came. */
+    /* Reads the whole log while it is short, later at intervals that keep the cost proportional. All records were also
+     * read once when they were written. */
     bool whole = w->log_seq > 2 * w->recovered_seq;
     if (!whole) {
         log.seq = w->recovered_seq;
@@ -346,7 +347,7 @@ void judge_recovered(struct world *w)
         world_breach(w, 7, "after the crash there are %" PRIu64 " objects instead of %zu", keys.seq, known);
     world_checked(w, 7);
     world_checked(w, 16);
-    if (whole && !w->invariant) { /* it is done for all at the end */
+    if (whole && !w->invariant) { /* a complete check runs at the end */
         w->recovered_seq = w->log_seq;
         w->recovered_chain = w->log_chain;
         judge_replay(w);

@@ -1,7 +1,7 @@
-/* liveness.c - nothing is forgotten (17), and when faults stop everything comes to rest (18).
+/* liveness.c - checks that no pod is forgotten (17), and that the cluster settles when faults stop (18).
  *
- * A pod that is wanted has an instance, or the last plan says why not. Between a change and the plan that sees it neither
- * may be so; what stays so is in limbo.
+ * A pod that should run has an instance, or the last plan gives a reason. Between a change and the next plan neither
+ * may be true; a pod for which that lasts is in limbo.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -103,7 +103,8 @@ static void note(struct world *w, const char *workload, uint32_t ordinal)
     vec_push(&l->at, m);
 }
 
-/* After failures a workload waits a while before the next try; another is not to begin yet, by a clock that may jump. */
+/* Returns whether a workload waits before its next attempt after failures, or begins later, by a clock that may
+ * jump. */
 static bool is_paused(const struct mirror *m, const struct seen *work)
 {
     char id[OBJECT_KEY_MAX];
@@ -113,8 +114,8 @@ static bool is_paused(const struct mirror *m, const struct seen *work)
     return mirror_find(m, KIND_FACT, id) != NULL;
 }
 
-/* Tells of pods without an instance. Those of a service are alike, so only how many there are counts: what is told is the
- * first one too few. */
+/* Calls `tell` for pods without an instance. Pods of a service are interchangeable, so only their number counts; `tell`
+ * gets the first missing one. */
 static void each_missing(struct world *w, void (*tell)(struct world *w, const struct seen *work, uint32_t ordinal))
 {
     for (unsigned k = KIND_APP; k <= KIND_VM; k++)
@@ -159,9 +160,9 @@ void limbo_check(struct world *w)
     w->counts.checks++;
 }
 
-/* ---- rest ---------------------------------------------------------------------------------------------------------- */
+/* ---- settling --------------------------------------------------------------------------------------------------- */
 
-/* Others may want to be apart from it. */
+/* Other workloads may have anti-affinity to the label. */
 static bool has_label(const struct berth_workload *w, const char *key)
 {
     for (size_t i = 0; i < w->labels_len; i++)
@@ -170,7 +171,8 @@ static bool has_label(const struct berth_workload *w, const char *key)
     return false;
 }
 
-/* Work conservation: whatever waits fits nowhere. Of gangs and of what must spread or be near others more is asked. */
+/* Checks work conservation: a waiting pod fits on no node. Gangs and pods with topology constraints are excluded,
+ * because they have further requirements. */
 static void waits_tell(struct world *w, const struct seen *work, uint32_t ordinal)
 {
     const struct berth_workload *d = &work->work.workload;
@@ -201,7 +203,7 @@ static void instance_rests(struct world *w, const struct seen *s)
                  berth_state_name(i->state), i->node);
 }
 
-/* Whatever of a job runs ends; when all of it has, its document says so. */
+/* Checks that everything of a job has ended, and that its document then says so. */
 static void job_rests(struct world *w, const struct seen *job)
 {
     uint32_t done = 0;

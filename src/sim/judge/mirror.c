@@ -1,3 +1,4 @@
+/* mirror.c - parsed documents of the store. */
 #include "sim/judge/mirror.h"
 
 #include <errno.h>

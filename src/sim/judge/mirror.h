@@ -1,7 +1,7 @@
-/* mirror.h - what the store says, read by somebody who is not the daemon.
+/* mirror.h - the contents of the store, parsed independently of the daemon.
  *
- * Fed with the store's events, one transaction at a time, so that judges see the cluster as it was at that very revision.
- * Nothing is cached beyond the parsed documents: sums are made when they are asked for.
+ * The mirror receives the store's events one transaction at a time, so invariant checks see the cluster at exactly that
+ * revision. Only the parsed documents are cached: sums are computed when they are needed.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "wire/doc/api.h"
 #include "wire/doc/queue_doc.h"
 
-/* One document, parsed. */
+/* A parsed document. */
 struct seen {
     enum kind kind;
     char *id;
@@ -33,39 +33,39 @@ struct seen {
         struct queue_doc queue;
     };
     uint32_t slot;
-    size_t place; /* in the list of its kind */
+    size_t place; /* index in the list of its kind */
 };
 
 struct mirror {
     struct map map;
     VEC(struct seen *) slots;
     VEC(uint32_t) unused;
-    VEC(struct seen *) of[KINDS]; /* in no order that means anything, but the same for the same history */
+    VEC(struct seen *) of[KINDS]; /* in arbitrary order, but the same for the same history */
     uint64_t revision;
 };
 
-/* One key of a transaction, before and after it. */
+/* A key of a transaction, before and after it. */
 struct seen_change {
     enum kind kind;
-    const struct seen *old, *now; /* NULL: was not there; is gone */
+    const struct seen *old, *now; /* NULL: absent before; deleted */
 };
 
 void mirror_done(struct mirror *m);
-/* Applies one event. *ret_old is the caller's to free with seen_free, NULL: it was not there. -EBADMSG for a key of no kind
- * or a document that cannot be read. */
+/* Applies an event. The caller frees *ret_old with seen_free; NULL: the key was absent. Returns -EBADMSG for a key of
+ * an unknown kind or an unreadable document. */
 int mirror_apply(struct mirror *m, const struct store_event *event, struct seen **ret_old, const struct seen **ret_now,
                  struct berth_err *err);
 void seen_free(struct seen *s);
 
-/* NULL: not there. */
+/* Returns NULL if the document is absent. */
 const struct seen *mirror_find(const struct mirror *m, enum kind kind, const char *id);
-/* An app, a job or a vm. */
+/* Returns an app, a job or a vm. */
 const struct seen *mirror_work(const struct mirror *m, const char *id);
 const struct seen *mirror_instance(const struct mirror *m, uint64_t id);
-/* The document that an instance was placed from: its workload as it is, or as it was kept. NULL: not known. */
+/* Returns the document from which an instance was placed: its workload's current or kept document. NULL: unknown. */
 const struct seen *mirror_placed_from(const struct mirror *m, const struct seen *instance);
 
-/* Assigned, starting, running or stopping. */
+/* Returns whether the instance is assigned, starting, running or stopping. */
 static inline bool state_holds(enum berth_state state)
 {
     return state != BERTH_RESERVED && state != BERTH_ENDED;

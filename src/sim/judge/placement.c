@@ -1,6 +1,6 @@
-/* placement.c - each placement against the naive rules, at the revision that brought it (1, 2, 3, 5, 10, 12).
+/* placement.c - checks each placement against simple rules, at the revision that committed it (1, 2, 3, 5, 10, 12).
  *
- * What a unit of a plan rests on is guarded, so what was true when it was decided is true when it is committed.
+ * A commit batch guards everything that it relies on, so what was true at the decision is true at the commit.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static bool on_lost_node(const struct mirror *m, const struct berth_instance *i)
     return node && node->node.node.state == BERTH_NODE_LOST;
 }
 
-/* ---- 5: no pod twice ----------------------------------------------------------------------------------------------- */
+/* ---- 5: no pod twice -------------------------------------------------------------------------------------------- */
 
 static bool awaits(const struct berth_instance *i, uint64_t id)
 {
@@ -57,8 +57,8 @@ static void single_judge(struct world *w, const struct seen *now, const struct s
                          i->ordinal, o->id, i->id);
             return;
         }
-        /* A place that was reserved when the other one was lost is taken, even if that one is back: pods of a service are
-         * alike. */
+        /* A place reserved while the other instance was lost is taken, even if the other one is back, because pods of a
+         * service are interchangeable. */
         bool given_up = (o->state == BERTH_STOPPING || on_lost_node(&w->mirror, o) || promoted) &&
                         (placement_twice(work) || i->replaces);
         if (o->state == BERTH_ENDED || o->id == i->replaces || o->replaces == i->id || awaits(i, o->id) || given_up)
@@ -68,7 +68,7 @@ static void single_judge(struct world *w, const struct seen *now, const struct s
     }
 }
 
-/* ---- 10: gangs ----------------------------------------------------------------------------------------------------- */
+/* ---- 10: gangs -------------------------------------------------------------------------------------------------- */
 
 static uint32_t tasks_in(const struct world *w, const struct seen *work, bool done_too)
 {
@@ -112,9 +112,9 @@ static void gang_judge(struct world *w, const char *gang)
         }
 }
 
-/* ---- what a transaction does to instances -------------------------------------------------------------------------- */
+/* ---- changes of instances by a transaction ---------------------------------------------------------------------- */
 
-/* Pods of a service are alike: one beyond those asked for may stand for one of them, and be moved, before or after it has
+/* Pods of a service are interchangeable: an excess pod may replace another and be migrated, before or after it has
  * stopped. */
 static bool takes_over(const struct world *w, const struct berth_instance *i)
 {
@@ -182,7 +182,7 @@ static void promoted_judge(struct world *w, const struct seen *old, const struct
         single_judge(w, now, work, true);
 }
 
-/* Gone by a plan: a reservation, or what is on a lost node and has been fenced by its agent. */
+/* Checks an instance deleted by a plan: a reservation, or an instance on a lost node that its agent has fenced. */
 static void lost_judge(struct world *w, const struct transaction *t, const struct seen *old)
 {
     const struct berth_instance *i = &old->instance.instance;
@@ -194,7 +194,7 @@ static void lost_judge(struct world *w, const struct transaction *t, const struc
                      berth_state_name(i->state), i->node);
         return;
     }
-    /* The plan saw the cluster a moment before: many may have been lost since, and one was removed. */
+    /* The plan saw an earlier state: nodes may have been lost since, and one may have been deleted. */
     uint64_t seen = (uint64_t)json_integer_value(json_object_get(json_object_get(t->record, "cycle"), "revision"));
     size_t lost = 0, nodes = w->mirror.of[KIND_NODE].len;
     for (size_t k = 0; k < nodes; k++) {

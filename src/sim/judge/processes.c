@@ -1,14 +1,15 @@
-/* processes.c - judges of what really runs: once, in one place, only what was listed, and nothing left behind (5, 6, 24, P10).
+/* processes.c - checks running processes: each once, in one place, only if listed, and nothing left behind (5, 6, 24,
+ * P10).
  *
- * They see every machine at once, agents dead or alive, which nobody in a real cluster does.
+ * The checks see all machines at once, with running or dead agents, which is impossible in a real cluster.
  */
 #include <inttypes.h>
 
 #include "sim/cluster/agent.h"
 
-#define GIVE_WAY_NS (20 * SECOND) /* longer than anything that is killed takes to die */
+#define GIVE_WAY_NS (20 * SECOND) /* longer than any killed instance needs to end */
 
-/* ---- P10: what is listed, and nothing else ------------------------------------------------------------------------- */
+/* ---- P10: only listed instances run ----------------------------------------------------------------------------- */
 
 static const json_t *listed(const struct agent *a, uint64_t id)
 {
@@ -46,7 +47,7 @@ static bool is_unknown(const struct agent *a, uint64_t id)
     return false;
 }
 
-/* What is to run goes on, whatever happens to the daemon, until its fence. */
+/* Checks that a listed instance keeps running until its fence, even without the daemon. */
 void trees_asked_to_stop(struct agent *a, const struct tree *t)
 {
     int64_t silent_ns = machine_steady_ns(&a->machine) - a->machine.heard_ns;
@@ -59,21 +60,21 @@ void trees_asked_to_stop(struct agent *a, const struct tree *t)
                  a->node, t->id, t->workload, silent_ns / SECOND);
 }
 
-/* ---- 5, 6: nothing runs twice -------------------------------------------------------------------------------------- */
+/* ---- 5, 6: nothing runs twice ----------------------------------------------------------------------------------- */
 
 static bool same_id(const void *ctx, uint32_t at, const void *id)
 {
     return ((const struct agents *)ctx)->ids.at[at] == *(const uint64_t *)id;
 }
 
-/* Does one of the two take over from another? Then both run for a while. */
+/* Returns whether one of the instances replaces the other, so that both run for a while. */
 static bool takes_over(const struct mirror *m, uint64_t a, uint64_t b)
 {
     const struct seen *x = mirror_instance(m, a), *y = mirror_instance(m, b);
     return (x && x->instance.instance.replaces) || (y && y->instance.instance.replaces);
 }
 
-/* Would its workload, when it was placed or now, rather have it twice than not at all? */
+/* Returns whether the workload prefers two copies over none, now or when the instance was placed. */
 static bool may_be_twice(const struct mirror *m, const struct tree *t)
 {
     const struct seen *now = mirror_work(m, t->workload);
@@ -84,7 +85,7 @@ static void once_judge(struct world *w, const struct agent *a, const struct tree
 {
     struct agents *all = w->agents;
     world_checked(w, 6);
-    if (t->disputed) /* nobody can know what the other one does */
+    if (t->disputed) /* the state of the other machine is unknown */
         return;
     if (map_find(&all->started, hash_u64(t->id), same_id, all, &t->id) != MAP_NONE) {
         world_breach(w, 6, "instance %" PRIu64 " of %s is started a second time, on %s", t->id, t->workload, a->node);
@@ -124,7 +125,7 @@ void trees_began(struct agent *a, struct tree *t)
                      a->node);
 }
 
-/* Who has been told to give way does so at once. */
+/* Checks that a superseded agent stops its instances at once. */
 void trees_check(struct world *w)
 {
     for (size_t i = 0; i < w->agents->at.len; i++) {
@@ -140,7 +141,7 @@ void trees_check(struct world *w)
     }
 }
 
-/* ---- what the daemon believes to be over --------------------------------------------------------------------------- */
+/* ---- instances that the daemon considers over ------------------------------------------------------------------- */
 
 static void over_judge(struct world *w, const struct transaction *t, const struct seen *old)
 {
@@ -170,7 +171,7 @@ void trees_judge(struct world *w, const struct transaction *t)
     }
 }
 
-/* ---- 24: nothing is left ------------------------------------------------------------------------------------------- */
+/* ---- 24: nothing is left ---------------------------------------------------------------------------------------- */
 
 void trees_forgotten(struct agent *a, const struct tree *t)
 {

@@ -1,4 +1,4 @@
-/* quota.c - what users, groups, queues and arrays hold, against what they may (11). Naively: sums over all instances. */
+/* quota.c - checks the quotas of users, groups, queues and arrays (11), with simple sums over all instances. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,12 +8,12 @@
 
 enum { BOUNDS_MAX = 32, QUEUES_ABOVE_MAX = 16 };
 
-/* One that limits a workload. */
+/* Limits that apply to a workload. */
 struct bound {
     const struct seen *of; /* a user, a group, a queue, or an array */
     const struct berth_amount *limits;
     size_t limits_len;
-    bool totals;                  /* it has some */
+    bool totals;                  /* it has limits on total use */
     struct berth_amount parallel; /* of an array */
 };
 
@@ -40,7 +40,7 @@ static void queues_add(const struct mirror *m, const char *queue, struct bounds 
     }
 }
 
-/* What is over counts nowhere, even while the last of it stops. */
+/* Returns the bounds of a workload. A finished workload has none, even while its last instances stop. */
 static struct bounds bounds_of(const struct mirror *m, const struct seen *work)
 {
     struct bounds b = {.len = 0};
@@ -86,7 +86,7 @@ static int64_t need_of(const struct berth_shape *shape, const char *resource)
 }
 
 struct use {
-    int64_t active, promised; /* at once, and once all stops are done */
+    int64_t active, promised; /* current use, and use after all stops */
 };
 
 static bool is_there(const struct berth_instance *i)
@@ -94,8 +94,8 @@ static bool is_there(const struct berth_instance *i)
     return i->state != BERTH_ENDED;
 }
 
-/* A pod that moves has two instances and counts once, as the larger one: of the new one counts what it needs beyond the old
- * one, while that is there. */
+/* Returns the use of an instance. A migrating pod has two instances and counts once, as the larger one: the new
+ * instance counts only its excess while the old one exists. */
 static struct use use_by(const struct mirror *m, const struct seen *s, const char *resource)
 {
     const struct berth_instance *x = &s->instance.instance;
@@ -116,7 +116,7 @@ static struct use use_by(const struct mirror *m, const struct seen *s, const cha
     return use;
 }
 
-/* Workloads of which something is placed. */
+/* Counts workloads with at least one placed pod. */
 static int64_t jobs_of(const struct mirror *m, const struct bound *bound)
 {
     int64_t n = 0;
@@ -153,7 +153,7 @@ static struct use use_of(const struct mirror *m, const struct bound *bound, cons
     return use;
 }
 
-/* Had it a pod before this revision? */
+/* Returns whether the workload had a pod before this revision. */
 static bool was_there(const struct mirror *m, const struct seen *work, uint64_t revision)
 {
     for (size_t i = 0; i < m->of[KIND_INSTANCE].len; i++) {
@@ -165,7 +165,7 @@ static bool was_there(const struct mirror *m, const struct seen *work, uint64_t 
     return false;
 }
 
-/* ---- judging ------------------------------------------------------------------------------------------------------- */
+/* ---- checks ----------------------------------------------------------------------------------------------------- */
 
 static void breach(struct world *w, const struct berth_instance *x, const struct bound *b,
                    const struct berth_amount *limit, struct use use)
@@ -177,7 +177,7 @@ static void breach(struct world *w, const struct berth_instance *x, const struct
                  use.active, limit->resource, use.promised, limit->amount);
 }
 
-/* One more pod was assigned or promised: is everything that it counts against still within its limits? */
+/* Called for each newly assigned or reserved pod: checks all limits that apply to the pod. */
 static void placed_judge(struct world *w, const struct transaction *t, const struct seen *s)
 {
     const struct berth_instance *x = &s->instance.instance;
@@ -226,7 +226,7 @@ bool quota_takes(const struct mirror *m, const struct seen *work)
                 return false;
         }
         if (b.at[i].totals)
-            return false; /* how long it will run is the plan's to guess */
+            return false; /* the expected duration is estimated by the plan */
     }
     return true;
 }

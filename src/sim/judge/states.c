@@ -1,4 +1,4 @@
-/* states.c - ids and states of what is stored (8, 13, 22), and the daemon's memory against it (4, 7). */
+/* states.c - checks ids and states of documents (8, 13, 22), and the daemon's memory against the documents (4, 7). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,15 +7,15 @@
 #include "control/sched/scheduler.h"
 #include "sim/cluster/world.h"
 
-enum { COMPARE_EVERY = 997 }; /* events between looks at everything, and more where there is more */
+enum { COMPARE_EVERY = 997 }; /* events between complete comparisons; larger states are compared less often */
 
 struct ids {
-    uint64_t last[KINDS];  /* highest that was ever there, of kinds with numbers */
-    uint64_t floor[KINDS]; /* the same when this daemon started */
+    uint64_t last[KINDS];  /* highest number so far, of kinds with numeric ids */
+    uint64_t floor[KINDS]; /* the same when this daemon process started */
     uint64_t life;
     VEC(uint8_t) used[KINDS]; /* by number */
-    uint64_t audited;         /* what the last audit looked at */
-    uint64_t compare_at;      /* the event after which everything is looked at again */
+    uint64_t audited;         /* state at the last audit */
+    uint64_t compare_at;      /* event after which everything is compared again */
 };
 
 struct ids *ids_new(void)
@@ -30,10 +30,10 @@ void ids_free(struct ids *i)
     mem_free(i);
 }
 
-/* ---- 8: ids -------------------------------------------------------------------------------------------------------- */
+/* ---- 8: ids ----------------------------------------------------------------------------------------------------- */
 
-/* Those of one plan may come in another order than they were given out in, but none comes twice, and none that an earlier
- * daemon could have given out. */
+/* Checks that no id is used twice, and none that an earlier daemon process could have used. The ids of one plan may be
+ * committed in another order than assigned. */
 static void id_judge(struct world *w, const struct seen *now)
 {
     struct ids *ids = w->ids;
@@ -59,9 +59,9 @@ static void id_judge(struct world *w, const struct seen *now)
         ids->last[now->kind] = (uint64_t)number;
 }
 
-/* ---- 13: states ---------------------------------------------------------------------------------------------------- */
+/* ---- 13: states ------------------------------------------------------------------------------------------------- */
 
-/* As INVARIANTS and the documents have it, not as the daemon's own table does. */
+/* Transitions according to INVARIANTS.md and the documentation, independent of the daemon's own table. */
 static bool state_follows(enum berth_state from, enum berth_state to)
 {
     switch (from) {
@@ -74,7 +74,7 @@ static bool state_follows(enum berth_state from, enum berth_state to)
     }
 }
 
-/* Somebody wants a job to run again from the beginning: what is over of it counts no more. */
+/* Returns whether a job is requeued from the beginning: finished parts do not count any more. */
 static bool runs_anew(const struct transaction *t)
 {
     return t->asked && strstr(t->verb, "requeue");
@@ -123,7 +123,7 @@ static void work_judge(struct world *w, const struct transaction *t, const struc
         world_breach(w, 21, "%s has another owner than before", now->id);
 }
 
-/* ---- 22: what a node may write ------------------------------------------------------------------------------------- */
+/* ---- 22: what an agent may change ------------------------------------------------------------------------------- */
 
 static json_t *without_status(const json_t *doc)
 {
@@ -140,7 +140,7 @@ static bool is_its_own(const struct seen *instance, const char *node, const char
            strcmp(workload, instance->instance.instance.workload) == 0;
 }
 
-/* That pods of a workload fail, or are well again, follows from what a node says of one of them. */
+/* Returns whether the fact is the health of a workload, which follows from a report about one of its pods. */
 static bool notes_health(const struct world *w, const struct transaction *t, const char *node, const char *fact)
 {
     if (strncmp(fact, "since/", 6) != 0)
@@ -154,13 +154,13 @@ static bool notes_health(const struct world *w, const struct transaction *t, con
     return false;
 }
 
-/* A task of an array that has failed stays as a record. */
+/* A failed task of an array stays as a record. */
 static bool ends(const struct seen_change *c)
 {
     return !c->now || (c->now->instance.failed && c->now->instance.instance.state == BERTH_ENDED);
 }
 
-/* The end of one of its instances may be the end of the workload, and leaves its last words. */
+/* The end of an instance may end the workload, and records its termination message. */
 static bool ends_with_it(const struct transaction *t, const char *node, const char *workload)
 {
     for (size_t i = 0; i < t->len; i++)
@@ -189,7 +189,7 @@ static bool only_ends(const struct seen *old, const struct seen *now)
     return same;
 }
 
-/* Is the record of an instance that was this node's? */
+/* Returns whether this is the usage record of an instance of this node. */
 static bool records_its_own(const struct transaction *t, const char *node, const struct seen *record)
 {
     uint64_t id = record ? (uint64_t)json_integer_value(json_object_get(record->doc, "instance")) : 0;
@@ -201,7 +201,7 @@ static bool records_its_own(const struct transaction *t, const char *node, const
     return false;
 }
 
-/* Does an instance of the node go, end or begin to stop? Then others may count for more. */
+/* Returns whether an instance of the node is deleted, ends or begins to stop. Other documents may change then. */
 static bool leaves_by_it(const struct transaction *t, const char *node)
 {
     for (size_t i = 0; i < t->len; i++) {
@@ -241,9 +241,9 @@ static void agent_judge(struct world *w, const struct transaction *t, const stru
         world_breach(w, 22, "the agent of %s changed %s %s", node, s ? kinds[s->kind].name : "?", s ? s->id : "?");
 }
 
-/* ---- 4: what was used --------------------------------------------------------------------------------------------- */
+/* ---- 4: usage --------------------------------------------------------------------------------------------------- */
 
-/* Of an instance: records that this transaction makes of its end. */
+/* Counts the usage records of an instance's end in this transaction. */
 static size_t records_of(const struct transaction *t, uint64_t instance)
 {
     size_t n = 0;
@@ -256,7 +256,7 @@ static size_t records_of(const struct transaction *t, uint64_t instance)
     return n;
 }
 
-/* What ran and is over is recorded by the transaction that ends it, once. */
+/* Checks that the transaction that ends an instance writes its usage record, once. */
 static void usage_judge(struct world *w, const struct transaction *t, const struct seen *old, const struct seen *now)
 {
     const struct instance_doc *was = old ? &old->instance : NULL;
@@ -291,7 +291,7 @@ void used_judge(struct world *w, const struct transaction *t)
             usage_judge(w, t, t->changes[i].old, t->changes[i].now);
 }
 
-/* ---- the daemon's memory ------------------------------------------------------------------------------------------- */
+/* ---- memory of the daemon --------------------------------------------------------------------------------------- */
 
 static void compare(struct world *w)
 {
@@ -332,7 +332,7 @@ void states_check(struct world *w)
         objects += w->mirror.of[k].len;
     ids->compare_at = w->event + COMPARE_EVERY + objects / 4;
     compare(w);
-    /* What units are about to write stands in no document yet. */
+    /* Commit batches in progress are not in the documents yet. */
     if (scheduler_seen(control_scheduler(w->daemon.control)).units == 0 && state_audit(s, &err) < 0)
         world_breach(w, 4, "%s", err.text);
 }

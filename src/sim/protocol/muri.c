@@ -1,4 +1,5 @@
-/* muri.c - the protocol of the published Muri results: what an event costs, and every job placed anew at each. */
+/* muri.c - the protocol of the published Muri results: the cost of events, and new placement of all jobs at each event.
+ */
 #include "sim/protocol/muri.h"
 
 #include <errno.h>
@@ -11,11 +12,11 @@
 #include "base/vec.h"
 #include "sim/trace/muri_cluster.h"
 
-/* ---- what is peculiar to the published runs ------------------------------------------------------------------------- */
+/* ---- particulars of the published runs -------------------------------------------------------------------------- */
 
 enum { SIZES = 6 };
 
-/* Seconds that a job loses whenever jobs come or end while it runs, by GPUs: 1, 2, 4, 8, 16, 32. */
+/* Seconds that a running job loses whenever jobs arrive or end, by number of GPUs: 1, 2, 4, 8, 16, 32. */
 static const struct {
     const char *model;
     double seconds[SIZES];
@@ -27,8 +28,8 @@ static const struct {
     {"a2c",                {38, 39, 39, 46, 46, 46}},
     {"dqn",                {5, 5, 6, 6, 8, 8}      },
 };
-static const double restart_usual_s = 10;      /* of bert, gpt2 and all others */
-static const double iteration_stretch = 1.015; /* an iteration takes longer than the trace says */
+static const double restart_usual_s = 10;      /* for bert, gpt2 and all others */
+static const double iteration_stretch = 1.015; /* an iteration takes longer than in the trace */
 
 double muri_restart_s(const char *model, int64_t gpus)
 {
@@ -41,7 +42,7 @@ double muri_restart_s(const char *model, int64_t gpus)
     return restart_usual_s;
 }
 
-/* What is above one node takes whole free nodes, and what is left of it a part of one more. */
+/* Splits a job that is larger than one node: whole free nodes, and a part of one more. */
 static int job_begin(struct muri_job *job, const struct muri_options *o, struct berth_err *err)
 {
     int64_t per_node = (int64_t)o->gpus;
@@ -62,19 +63,19 @@ static double iteration_s(const struct muri_job *job)
     return job->iteration_s * iteration_stretch;
 }
 
-/* ---- the course of events ------------------------------------------------------------------------------------------- */
+/* ---- events ----------------------------------------------------------------------------------------------------- */
 
 struct course {
     struct muri_trace *t;
     struct muri_cluster *cluster;
-    double now_s, ends_s; /* the event at hand; when the first of those that run will end */
-    size_t next, done;    /* job to come; how many are over */
-    VEC(uint32_t) live;   /* jobs that came and did not end */
-    double *end_s;        /* of each job that runs, at what is left now; 0: it waits */
+    double now_s, ends_s; /* time of the current event; first end of a running job */
+    size_t next, done;    /* index of the next job to arrive; number of ended jobs */
+    VEC(uint32_t) live;   /* jobs that have arrived and not ended */
+    double *end_s;        /* predicted end of each running job; 0: waiting */
     uint64_t events;
 };
 
-/* Of what runs: what it did since the last event, less what the last event cost it. */
+/* Advances running jobs: the time since the last event, minus the cost of that event. */
 static void advance(struct course *c, double from_s)
 {
     for (size_t i = 0; i < c->live.len; i++) {
@@ -102,7 +103,7 @@ static void end_those(struct course *c)
     c->live.len = kept;
 }
 
-/* All that is on the cluster, placed anew. */
+/* Places all jobs on the cluster again. */
 static int decide(struct course *c, struct berth_err *err)
 {
     for (size_t i = 0; i < c->live.len; i++) {

@@ -1,4 +1,4 @@
-/* Training jobs by the protocol of Muri: tiny traces whose answers are worked out by hand. */
+/* muri_test.c - tests training jobs by the Muri protocol: tiny traces with results calculated by hand. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ static void near(const char *what, double got, double want)
         fail_msg("%s: %.9f, not %.9f", what, got, want);
 }
 
-/* An iteration of 100 ms takes 101.5 ms; a model that nobody knows loses 10 s at each event. */
+/* An iteration of 100 ms takes 101.5 ms; an unknown model loses 10 s at each event. */
 static void courses(void **state)
 {
     (void)state;
@@ -50,29 +50,29 @@ static void courses(void **state)
     } rows[] = {
         {"one job: its own end costs it nothing", "srtf", "0,1,0,1000,x,100\n",
          1, 1, 101.5, 101.5, 101.5, 2, 1},
-        /* The first does nothing in its first 10 s, waits for 10.15 s, and begins anew. */
+        /* The first job makes no progress in its first 10 s, waits for 10.15 s, and starts again. */
         {"a short one goes first", "srtf", "0,1,0,1000,x,100\n1,1,10000,100,x,100\n",
          1, 1, (121.65 + 10.15) / 2, 121.65, 121.65, 4, 3},
-        /* In 30 s the first has done 20; the other takes until 40.15; then it has 81.5 s left. */
+        /* In 30 s the first job has done 20 s; the other runs until 40.15; then the first has 81.5 s left. */
         {"what an event costs is lost", "srtf", "0,1,0,1000,x,100\n1,1,30000,100,x,100\n",
          1, 1, (121.65 + 10.15) / 2, 121.65, 121.65, 4, 3},
-        /* Side by side: the second's coming costs the first 10 s of 30, its end 10 s of 10.15. */
+        /* Both run in parallel: the second arrival costs the first job 10 s of 30, the second end 10 s of 10.15. */
         {"also of those that go on", "srtf", "0,1,0,1000,x,100\n1,1,30000,100,x,100\n",
          1, 2, (121.5 + 10.15) / 2, 121.5, 121.5, 4, 2},
-        /* The other's coming costs the first its 10 s. */
+        /* The other arrival costs the first job 10 s. */
         {"who comes first keeps its place", "fifo", "0,1,0,1000,x,100\n1,1,10000,100,x,100\n",
          1, 1, (111.5 + 111.65) / 2, 121.65, 111.65, 4, 2},
-        /* One event: what ends gives way to what comes. */
+        /* One event: the ending job makes room for the arriving one. */
         {"an end and a coming at once", "srtf", "0,1,0,1000,x,100\n1,1,101500,100,x,100\n",
          1, 1, (101.5 + 10.15) / 2, 111.65, 101.5, 3, 2},
         {"by time", "srtf", "0,2,0,100,x,100\n1,1,0,150,x,100\n",
          1, 2, (10.15 + 25.375) / 2, 25.375, 25.375, 3, 2},
         {"by time and GPUs", "srsf", "0,2,0,100,x,100\n1,1,0,150,x,100\n",
          1, 2, (15.225 + 25.375) / 2, 25.375, 25.375, 3, 2},
-        /* Three GPUs are a whole node and one of the other, which has one left. */
+        /* Three GPUs are one whole node and one GPU of the other, which has one left. */
         {"large and small together", "srtf", "0,3,0,100,x,100\n1,1,0,100,x,100\n",
          2, 2, 10.15, 10.15, 10.15, 2, 2},
-        /* The small one stands on the first node, so that no two are wholly free. */
+        /* The small job is on the first node, so there are no two free nodes. */
         {"large ones need whole nodes", "srtf", "0,1,0,100,x,100\n1,4,0,200,x,100\n",
          2, 2, (10.15 + 30.45) / 2, 30.45, 30.45, 3, 2},
         {"what runs stays", "berth", "0,1,0,1000,x,100\n1,1,10000,100,x,100\n",

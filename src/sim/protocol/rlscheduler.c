@@ -1,4 +1,4 @@
-/* rlscheduler.c - the events of a trace as that simulator has them. */
+/* rlscheduler.c - the order of events in the simulator of the paper. */
 #include "sim/protocol/rlscheduler.h"
 
 #include <errno.h>
@@ -9,13 +9,13 @@
 struct run {
     const struct sim_setup *s;
     struct sim_engine e;
-    void *memory; /* the predictor's */
+    void *memory; /* of the predictor */
     struct berth_policy choose, fill;
     struct berth_window window;
     VEC(uint32_t) running; /* in order of their starts */
     size_t arrived;
     uint32_t chosen, seen;
-    int64_t start_ns; /* of the chosen one, at the earliest */
+    int64_t start_ns; /* earliest start of the selected job */
 };
 
 static int64_t end_of(const struct run *r, uint32_t job)
@@ -32,7 +32,7 @@ static void note_started(struct run *r)
     }
 }
 
-/* The first that is left is the one that is waited for. */
+/* Remembers the first pending job, which is the selected one. */
 static void look(void *ctx, struct berth_plan *plan)
 {
     struct run *r = ctx;
@@ -44,7 +44,7 @@ static void look(void *ctx, struct berth_plan *plan)
         r->start_ns = berth_plan_standing(plan, 0).start_ns;
 }
 
-/* In order, up to the first that does not fit: that one is chosen. */
+/* Starts jobs in order, up to the first that does not fit, which is selected. */
 static int choose(struct run *r, int64_t now_ns, struct berth_err *err)
 {
     int rc = sim_engine_plan(&r->e, &r->choose, now_ns, look, r, err);
@@ -62,10 +62,10 @@ static int choose(struct run *r, int64_t now_ns, struct berth_err *err)
     return sim_engine_change(&r->e, r->chosen, r->e.jobs[r->chosen].predicted_ns, 1, err);
 }
 
-/* Who fits, and ends before the chosen one can start; not just then. */
+/* Backfills jobs that fit and end before the start of the selected job, not exactly at that time. */
 static int fill(struct run *r, int64_t now_ns, struct berth_err *err)
 {
-    r->window.start_ns = r->start_ns - 1; /* without the 1 ns of submit */
+    r->window.start_ns = r->start_ns - 1; /* without the additional 1 ns of submit */
     if (r->window.start_ns <= now_ns)
         return 0;
     int rc = sim_engine_plan(&r->e, &r->fill, now_ns, NULL, NULL, err);
@@ -74,7 +74,8 @@ static int fill(struct run *r, int64_t now_ns, struct berth_err *err)
     return rc;
 }
 
-/* Who ends at a moment whose end is yet to come still runs then: everything is expected to take 1 ns more. */
+/* Submits the next job. Expected run times are 1 ns longer, because a job whose end at this moment is not processed yet
+ * still runs. */
 static int submit(struct run *r, struct berth_err *err)
 {
     uint32_t job = (uint32_t)r->arrived++;
@@ -112,7 +113,7 @@ static int step(struct run *r, int64_t *now_ns, struct berth_err *err)
     return rc;
 }
 
-/* Two policies of one: who is chosen, and who may go before. */
+/* Makes two policies of one: for selection, and for backfilling. */
 static void policies(struct run *r)
 {
     const char *const *node = &r->s->nodes[0].id;

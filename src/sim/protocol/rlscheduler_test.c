@@ -1,4 +1,4 @@
-/* rlscheduler_test.c - the published protocol: by hand, and against its own words on random traces. */
+/* rlscheduler_test.c - tests the published protocol: by hand, and against a simple implementation on random traces. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,10 +27,10 @@ static int play(const struct kit_job *jobs, size_t len, int64_t procs, const cha
 
 static void rules_by_hand(void **state)
 {
-    /* The second is chosen at 1, and can start at 100. */
+    /* The second job is selected at 1, and can start at 100. */
     static const struct kit_job jobs[] = {
         {0, 100, 100, 3},
-        {1, 50,  50,  4}, /* chosen: what is shorter and comes later does not change that */
+        {1, 50,  50,  4}, /* selected: a shorter job that arrives later does not change that */
         {2, 99,  99,  1},
         {3, 97,  97,  1}, /* 3 + 97 is 100, and not before it */
         {4, 95,  95,  1},
@@ -43,7 +43,7 @@ static void rules_by_hand(void **state)
         {"fcfs", "none", {0, 100, 150, 150, 150, 150}},
         {"sjf",  "none", {0, 100, 150, 150, 150, 150}},
         {"fcfs", "easy", {0, 100, 150, 150, 4, 150}  },
-        {"sjf",  "easy", {0, 100, 150, 150, 4, 150}  }, /* who goes before is tried in order of submission */
+        {"sjf",  "easy", {0, 100, 150, 150, 4, 150}  }, /* backfill candidates are tried in order of submission */
     };
     (void)state;
     for (size_t i = 0; i < LEN(rows); i++) {
@@ -58,7 +58,7 @@ static void rules_by_hand(void **state)
     }
 }
 
-/* Beside the chosen one two processors would be left; nobody may use them for longer than until it can start. */
+/* The selected job leaves two processors unused; other jobs may use them only until it can start. */
 static void what_the_chosen_one_leaves_is_not_used(void **state)
 {
     static const struct kit_job jobs[] = {
@@ -86,14 +86,14 @@ static void who_can_never_start_is_told(void **state)
     assert_null(out.at);
 }
 
-/* ---- in its own words ------------------------------------------------------------------------------------------------- */
+/* ---- simple implementation -------------------------------------------------------------------------------------- */
 
 struct naive {
     const struct kit_job *jobs;
     size_t len, arrived;
-    int64_t starts[64]; /* -1: not yet */
+    int64_t starts[64]; /* -1: not started */
     bool over[64];
-    size_t order[64], running; /* of starts */
+    size_t order[64], running; /* in order of starts */
     int64_t free, now;
     bool shortest;
 };

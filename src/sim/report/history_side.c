@@ -1,17 +1,17 @@
-/* history_side.c - what was, as a side: waits, what was held, and what lay idle. */
+/* history_side.c - a side made of the recorded past: waiting times, use, and idle resources. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "sim/trace/history.h"
 
-enum what { TASK_ENDS, ENDS, COMES, BEGINS, TASK_BEGINS }; /* at one moment in this order */
+enum what { TASK_ENDS, ENDS, COMES, BEGINS, TASK_BEGINS }; /* the order at one moment */
 
 struct event {
     int64_t at_ns;
     uint32_t job;
     enum what what;
-    size_t place; /* of a task */
+    size_t place; /* index of a task's place */
 };
 
 static int by_time(const void *a, const void *b)
@@ -29,11 +29,11 @@ struct sweep {
     struct sim_outcomes *out;
     struct idle_watch idle;
     bool by_gpus;
-    int64_t *there, *held; /* of each node */
+    int64_t *there, *held; /* by node */
     struct sim_queue_point now;
 };
 
-/* Tasks of an elastic job come and go one by one. */
+/* Returns whether the job is elastic: its tasks start and end separately. */
 static bool is_elastic(const struct sim_job *j)
 {
     return sim_job_least(j) < j->tasks;
@@ -108,7 +108,7 @@ static struct event *events_of(const struct sim_history *h, size_t *ret_len)
     return events;
 }
 
-/* What an elastic job ran without: all that its tasks could have run, less what they did. */
+/* Returns the seconds that an elastic job ran without its tasks: the maximum task time minus the actual one. */
 static double missing_of(const struct sim_history *h, size_t job)
 {
     const struct sim_history_run *run = &h->runs[job];

@@ -1,4 +1,4 @@
-/* idle.c - what is idle, and of use. */
+/* idle.c - idle resources and their fragmentation. */
 #include "sim/report/idle.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static int by_amount(const void *a, const void *b)
     return (x->amount > y->amount) - (x->amount < y->amount);
 }
 
-/* Each amount once, with the share of tasks that ask for it or more. */
+/* Collects each amount once, with the share of tasks that request this amount or more. */
 static void needs_gather(struct idle_watch *w, const struct sim_trace *t, bool by_gpus)
 {
     double total = 0;
@@ -57,7 +57,7 @@ bool idle_watch_due(struct idle_watch *w, int64_t now_ns)
     return now_ns >= w->next_ns;
 }
 
-/* The share of tasks that need more. */
+/* Returns the share of tasks that need more than `idle`. */
 static double beyond(const struct idle_watch *w, int64_t idle)
 {
     size_t low = 0, high = w->needs.len;

@@ -1,7 +1,7 @@
-/* idle.h - what is idle in a cluster, and how much of it is of use: fragmentation, sampled as time goes on.
+/* idle.h - measures the idle resources of a cluster, and their fragmentation, sampled over time.
  *
- * Of what is idle (GPUs where the cluster has some, else processors) the part counts that lies on nodes where a task drawn from
- * the trace finds no room. Shares of GPUs count by node, not by device.
+ * Idle GPUs (idle processors in a cluster without GPUs) are fragmented if they are on nodes where a task drawn from the
+ * trace does not fit. GPU shares are counted per node, not per device.
  */
 #pragma once
 
@@ -10,30 +10,30 @@
 
 struct sim_sample {
     int64_t at_ns;
-    double load;       /* held of what there is, 0 to 1 */
-    double fragmented; /* 0 to 1; of a full cluster 0 */
+    double load;       /* used part of the capacity, 0 to 1 */
+    double fragmented; /* 0 to 1; 0 for a full cluster */
 };
 
 typedef VEC(struct sim_sample) sim_samples;
 
 struct idle_need {
     int64_t amount;
-    double weight; /* the share of tasks that need this or more */
+    double weight; /* share of tasks that need this amount or more */
 };
 
 struct idle_watch {
     sim_samples *samples;
-    VEC(struct idle_need) needs; /* of tasks, the smallest first */
+    VEC(struct idle_need) needs; /* needs of tasks, ascending */
     int64_t every_ns, next_ns;
     double there, idle, lost;
 };
 
-/* What tasks of the trace need; samples are taken about a thousand times. */
+/* Collects the needs of the trace's tasks. About a thousand samples are taken. */
 void idle_watch_init(struct idle_watch *w, const struct sim_trace *t, bool by_gpus, sim_samples *samples);
 void idle_watch_done(struct idle_watch *w);
-/* Is it time for a sample? Then each node is told, and the sample closed. */
+/* Returns whether a sample is due. The caller then reports each node, and closes the sample. */
 bool idle_watch_due(struct idle_watch *w, int64_t now_ns);
 void idle_watch_node(struct idle_watch *w, int64_t there, int64_t held);
 void idle_watch_close(struct idle_watch *w, int64_t now_ns);
-/* Mean over time. */
+/* Returns the mean over time. */
 double idle_mean(const sim_samples *s);

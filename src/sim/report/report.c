@@ -1,4 +1,4 @@
-/* report.c - sides of a simulation for programs: JSON and CSV. */
+/* report.c - reports for programs: JSON and CSV. */
 #include "sim/report/report.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
-/* report.h - sides of a simulation told to people and programs: CSV, JSON, and a page with plots.
+/* report.h - reports about the sides of a simulation: CSV, JSON, and an HTML page with plots.
  *
- * The page is one file: no scripts, no fonts and nothing else from elsewhere; plots are drawn as SVG. It is well-formed XML, so that
- * programs can read it too. To add a plot: a function in report_plots.c and its section in report_html.c.
+ * The page is one file without scripts, fonts and other external resources; plots are SVG. The page is well-formed XML,
+ * so programs can parse it. To add a plot: a function in report_plots.c and its section in report_html.c.
  */
 #pragma once
 
@@ -22,9 +22,9 @@ void sim_report_json(const struct sim_report *r, FILE *to);
 void sim_report_csv(const struct sim_report *r, FILE *to);  /* a row for each side */
 void sim_report_jobs(const struct sim_report *r, FILE *to); /* a row for each job and side */
 
-/* "45 s", "12 min", "3.2 h", "4.1 d" */
+/* Formats a duration: "45 s", "12 min", "3.2 h", "4.1 d". */
 const char *sim_report_time(double seconds, char buf[static 32]);
-/* Is a number of a side the best of all sides, where not all are alike? */
+/* Returns whether a side has the best value of a number, unless all sides have the same value. */
 bool sim_report_best(const struct sim_report *r, size_t side, size_t number);
-/* A number of a side as people read it. */
+/* Formats a number of a side for people. */
 const char *sim_report_number(const struct sim_number *n, char buf[static 32]);

@@ -1,4 +1,4 @@
-/* report_html.c - the page of a report. */
+/* report_html.c - the HTML page of a report. */
 #include <inttypes.h>
 
 #include "base/mem.h"

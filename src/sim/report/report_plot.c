@@ -21,7 +21,7 @@ void plot_add_text(struct str *s, const char *text)
     }
 }
 
-/* ---- from values to places ------------------------------------------------------------------------------------------ */
+/* ---- coordinates ------------------------------------------------------------------------------------------------ */
 
 static double share(const struct plot_axis *a, double value)
 {
@@ -45,9 +45,9 @@ static double at_y(const struct plot *p, double value)
     return HEIGHT - BOTTOM - share(&p->y, value) * (HEIGHT - TOP - BOTTOM);
 }
 
-/* ---- ticks ---------------------------------------------------------------------------------------------------------- */
+/* ---- ticks ------------------------------------------------------------------------------------------------------ */
 
-/* 1, 2 or 5 times a power of ten, or of times whatever divides a day. */
+/* Returns 1, 2 or 5 times a power of ten; for times, a divisor of a day. */
 static double step_of(const struct plot_axis *a)
 {
     double span = (a->max - a->min) / TICKS, unit = a->unit == PLOT_DAYS ? 86400 : 1;
@@ -90,7 +90,7 @@ static size_t ticks_of(const struct plot_axis *a, double *ret)
     return len;
 }
 
-/* Ticks are round times: "10 s", "1 min", "6 h". */
+/* Formats the round times of ticks: "10 s", "1 min", "6 h". */
 static void add_time(struct str *s, double value)
 {
     static const struct {
@@ -127,7 +127,7 @@ static void add_value(struct str *s, const struct plot_axis *a, double value)
     }
 }
 
-/* ---- frames --------------------------------------------------------------------------------------------------------- */
+/* ---- frame ------------------------------------------------------------------------------------------------------ */
 
 static void x_axis(const struct plot *p)
 {
@@ -184,7 +184,7 @@ void plot_end(const struct plot *p)
     str_add(p->s, "</svg>\n");
 }
 
-/* ---- series --------------------------------------------------------------------------------------------------------- */
+/* ---- series ----------------------------------------------------------------------------------------------------- */
 
 void plot_line(const struct plot *p, size_t color, const double *xs, const double *ys, size_t len)
 {

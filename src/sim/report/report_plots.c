@@ -1,4 +1,4 @@
-/* report_plots.c - what the plots of a report show. */
+/* report_plots.c - the data of the plots of a report. */
 #include "sim/report/report_plots.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static bool by_gpus(const struct sim_report *r)
     return sim_fleet_total(r->fleet).gpus > 0;
 }
 
-/* ---- over time ------------------------------------------------------------------------------------------------------ */
+/* ---- over time -------------------------------------------------------------------------------------------------- */
 
 struct span {
     int64_t from_ns, to_ns;
@@ -37,7 +37,7 @@ static struct span span_of(const struct sim_report *r)
     return s;
 }
 
-/* Means over time in bins of equal length, of what one point says until the next. */
+/* Fills bins of equal length with means over time; a point's value holds until the next point. */
 static void bins_fill(const struct sim_side *side, struct span span,
                       double (*value)(const struct sim_side *s, size_t i), double bins[BINS])
 {
@@ -100,7 +100,7 @@ static void draw_queue(const struct sim_report *r, struct str *s)
               waiting_at);
 }
 
-/* ---- waits ---------------------------------------------------------------------------------------------------------- */
+/* ---- waits ------------------------------------------------------------------------------------------------------ */
 
 static int by_value(const void *a, const void *b)
 {
@@ -118,7 +118,7 @@ static size_t waits_of(const struct sim_report *r, const struct sim_side *side, 
     return len;
 }
 
-/* How many of the sorted waits are at most x. */
+/* Returns the number of sorted waits that are at most x. */
 static size_t at_most(const double *waits, size_t len, double x)
 {
     size_t low = 0, high = len;
@@ -156,7 +156,7 @@ static void draw_waits(const struct sim_report *r, struct str *s)
     mem_free(waits);
 }
 
-/* ---- slowdown by size and by user ----------------------------------------------------------------------------------- */
+/* ---- slowdown by size and by user ------------------------------------------------------------------------------- */
 
 struct mean {
     double sum, jobs;
@@ -167,7 +167,7 @@ static double mean_of(const struct mean *m)
     return m->jobs > 0 ? m->sum / m->jobs : nothing;
 }
 
-/* Bars of means from 1 upwards, on a scale that has room for all. */
+/* Draws bars of means from 1 upwards, on a common scale. */
 static void draw_means(const struct sim_report *r, struct str *s, const char *label, const char *title,
                        const char *const *classes, size_t len, const struct mean *means, size_t stride)
 {
@@ -193,7 +193,7 @@ static void draw_means(const struct sim_report *r, struct str *s, const char *la
     plot_end(&p);
 }
 
-/* 1, 2, 3 to 4, 5 to 8, ...: the number of the class. */
+/* Returns the size class of a job: 1, 2, 3 to 4, 5 to 8, ... */
 static size_t size_class(const struct sim_job *job, bool gpus)
 {
     int64_t size = (sim_job_held(job, gpus) + 999) / 1000;
@@ -249,7 +249,7 @@ static int busiest(const void *a, const void *b)
     return (x->name > y->name) - (x->name < y->name);
 }
 
-/* Those with the most jobs, at most USERS; returns how many. */
+/* Finds the users with the most jobs, at most USERS. Returns their number. */
 static size_t users_of(const struct sim_report *r, struct user *ret)
 {
     size_t len = 0;
@@ -290,9 +290,9 @@ static void draw_users(const struct sim_report *r, struct str *s)
     mem_free(means);
 }
 
-/* ---- fragmentation -------------------------------------------------------------------------------------------------- */
+/* ---- fragmentation ---------------------------------------------------------------------------------------------- */
 
-/* Means by load; returns how many bins have one. */
+/* Computes the means by load. Returns the number of bins with data. */
 static size_t fragments_of(const struct sim_side *side, double xs[LOADS + 1], double ys[LOADS + 1])
 {
     struct mean bins[LOADS] = {0};

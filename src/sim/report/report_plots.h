@@ -1,14 +1,14 @@
-/* report_plots.h - the plots of a report: each draws all sides into a text. */
+/* report_plots.h - the plots of a report; each plot shows all sides. */
 #pragma once
 
 #include "sim/report/report.h"
 
-enum { REPORT_COLORS = 8 }; /* further sides begin anew */
+enum { REPORT_COLORS = 8 }; /* more sides reuse the colours */
 
 struct report_plot {
-    const char *title, *text; /* what it shows */
+    const char *title, *text; /* text: description */
     void (*draw)(const struct sim_report *r, struct str *s);
 };
 
-/* In the order of the page; title NULL past the end. */
+/* Returns a plot, in the order of the page; title NULL past the end. */
 struct report_plot report_plot_at(size_t i);

@@ -1,4 +1,4 @@
-/* side.c - a trace under one policy, and its numbers. */
+/* side.c - simulates a trace with one policy, and computes its numbers. */
 #include "sim/report/side.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "sim/trace/trace_policy.h"
 
-/* ---- a policy by its words ------------------------------------------------------------------------------------------ */
+/* ---- parsing of policies ---------------------------------------------------------------------------------------- */
 
 enum { WORD_ORDER, WORD_BACKFILL, WORD_PREDICT, WORD_PROFILE, WORDS };
 
@@ -61,7 +61,7 @@ void sim_side_done(struct sim_side *s)
     *s = (struct sim_side){0};
 }
 
-/* ---- fragmentation -------------------------------------------------------------------------------------------------- */
+/* ---- fragmentation ---------------------------------------------------------------------------------------------- */
 
 struct watch {
     struct idle_watch idle;
@@ -82,9 +82,9 @@ static void look(void *ctx, const struct berth_cluster *cluster, int64_t now_ns)
     idle_watch_close(&w->idle, now_ns);
 }
 
-/* ---- playing -------------------------------------------------------------------------------------------------------- */
+/* ---- simulation ------------------------------------------------------------------------------------------------- */
 
-/* Nothing waits for ever: what asks for more than any node has would block all that comes after. */
+/* Rejects a job larger than the cluster, which would block all later jobs for ever. */
 static int check_sizes(const struct sim_playing *p, struct berth_err *err)
 {
     struct sim_fleet_total total = sim_fleet_total(p->fleet);
@@ -137,7 +137,7 @@ int sim_side_run(struct sim_side *s, const struct sim_playing *p, struct berth_e
     return rc;
 }
 
-/* ---- numbers -------------------------------------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {

@@ -1,4 +1,4 @@
-/* A trace under policies side by side: numbers worked out by hand, and the reports made of them. */
+/* side_test.c - tests a trace with several policies: numbers calculated by hand, and reports. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ struct scene {
     struct sim_report report;
 };
 
-/* Two processors. The first job holds one for 100 s; the second needs both; the third needs one for 10 s. */
+/* Two processors. The first job uses one for 100 s; the second needs both; the third needs one for 10 s. */
 static int setup(void **state)
 {
     struct scene *s = mem_zalloc(sizeof *s);
@@ -101,7 +101,7 @@ static void numbers_are_those_worked_out_by_hand(void **state)
         {"makespan",                 160,                          150                        },
         {"utilisation",              210.0 / 320,                  210.0 / 300                },
         {"fairness",                 17.8 * 17.8 / (3 * 204.84),   4.8 * 4.8 / (3 * 9.84)     },
- /* A task in three needs two processors; with one idle it finds no room. */
+ /* One task in three needs two processors, and does not fit with one idle. */
         {"fragmentation",            (100.0 / 3 + 10.0 / 3) / 160, (20.0 / 3 + 70.0 / 3) / 150},
     };
     for (size_t i = 0; i < ROWS(rows); i++)
@@ -145,8 +145,8 @@ static void what_never_fits_is_refused(void **state)
     assert_non_null(strstr(err.text, "job 2 asks for 1 GPUs"));
 }
 
-/* Two nodes with two GPUs: where the first two jobs stand decides whether the third must wait. Nothing but a score of the planner
- * differs. */
+/* Two nodes with two GPUs: the places of the first two jobs decide whether the third must wait. Only a score of the
+ * planner differs. */
 static void who_decides_is_the_planner(void **state)
 {
     (void)state;
@@ -226,7 +226,7 @@ static void the_page_stands_alone(void **state)
     char *page = written(&s->report, sim_report_html);
     assert_int_equal(count(page, "<svg "), 6);
     assert_int_equal(count(page, "</svg>"), 6);
-    assert_int_equal(count(page, "http"), 7); /* names of XHTML and SVG, which nobody fetches */
+    assert_int_equal(count(page, "http"), 7); /* identifiers of XHTML and SVG, which are never fetched */
     assert_int_equal(count(page, "<script"), 0);
     assert_int_equal(count(page, "url("), 0);
     assert_int_equal(count(page, "<path class=\"line s1\""), 4);

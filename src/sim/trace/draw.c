@@ -1,4 +1,4 @@
-/* draw.c - numbers of known distributions. */
+/* draw.c - draws from standard distributions. */
 #include "sim/trace/draw.h"
 
 #include <assert.h>
@@ -15,7 +15,8 @@ double draw_exponential(struct chance *c)
     return -math_log(1 - draw_uniform(c));
 }
 
-/* Marsaglia's polar method; the second of each pair is not kept, so that a draw depends on nothing before it. */
+/* Marsaglia's polar method. The second value of each pair is discarded, so that a draw does not depend on earlier
+ * draws. */
 double draw_normal(struct chance *c)
 {
     for (;;) {
@@ -25,7 +26,7 @@ double draw_normal(struct chance *c)
     }
 }
 
-/* Marsaglia and Tsang. */
+/* The method of Marsaglia and Tsang. */
 double draw_gamma(struct chance *c, double shape, double scale)
 {
     assert(shape >= 1);

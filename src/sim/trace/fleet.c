@@ -1,4 +1,4 @@
-/* fleet.c - nodes from a few words, or from a cluster file. */
+/* fleet.c - nodes from a short description, or from a cluster file. */
 #include "sim/trace/fleet.h"
 
 #include <errno.h>
@@ -26,10 +26,10 @@ void sim_fleet_done(struct sim_fleet *f)
     cluster_nodes_done(&f->file);
 }
 
-/* ---- what one has --------------------------------------------------------------------------------------------------- */
+/* ---- a node ----------------------------------------------------------------------------------------------------- */
 
 struct has {
-    int64_t cores, gpus, memory_bytes; /* -1: not said */
+    int64_t cores, gpus, memory_bytes; /* -1: not given */
 };
 
 static void node_add(struct sim_fleet *f, const char *id, const struct has *has)
@@ -53,7 +53,7 @@ void sim_fleet_machine(struct sim_fleet *f, int64_t procs)
     node_add(f, "machine", &(struct has){procs, 0, 0});
 }
 
-/* ---- words ---------------------------------------------------------------------------------------------------------- */
+/* ---- parsing ---------------------------------------------------------------------------------------------------- */
 
 static bool number(const char *text, int64_t low, int64_t high, int64_t *ret)
 {
@@ -64,7 +64,7 @@ static bool number(const char *text, int64_t low, int64_t high, int64_t *ret)
     return true;
 }
 
-/* "gpu8", "cpu64", "mem512Gi" */
+/* Parses a resource: "gpu8", "cpu64", "mem512Gi". */
 static int part_read(const char *part, struct has *has, struct berth_err *err)
 {
     struct berth_err why;
@@ -79,7 +79,7 @@ static int part_read(const char *part, struct has *has, struct berth_err *err)
                    BERTH_NODE_GPUS_MAX);
 }
 
-/* "4xgpu8+cpu96" */
+/* Parses a kind of node: "4xgpu8+cpu96". */
 static int kind_read(char *text, int64_t *ret_count, struct has *has, struct berth_err *err)
 {
     char *x = strchr(text, 'x'), *save = NULL;
@@ -134,7 +134,7 @@ int sim_fleet_file(struct sim_fleet *f, const char *path, struct berth_err *err)
     return rc;
 }
 
-/* ---- telling -------------------------------------------------------------------------------------------------------- */
+/* ---- description ------------------------------------------------------------------------------------------------ */
 
 struct sim_fleet_total sim_fleet_total(const struct sim_fleet *f)
 {

@@ -1,7 +1,8 @@
-/* fleet.h - the nodes that a trace is played on, as people write them.
+/* fleet.h - the nodes of a simulated cluster, parsed from a short description or from a cluster file.
  *
- * "4xgpu8,10xcpu64" is four nodes with 8 GPUs each and ten with 64 cores each. What a node has is written with plus signs:
- * "2xgpu8+cpu96+mem768Gi". Where nothing is said a GPU comes with 16 cores and 64 GiB of memory, a core without GPUs with 4 GiB.
+ * "4xgpu8,10xcpu64" is four nodes with 8 GPUs each and ten with 64 cores each. Resources of a node are joined by plus
+ * signs: "2xgpu8+cpu96+mem768Gi". Defaults: 16 cores and 64 GiB of memory per GPU; 4 GiB per core on nodes without
+ * GPUs.
  */
 #pragma once
 
@@ -17,7 +18,7 @@ enum { SIM_FLEET_NODES_MAX = 1000000 };
 struct sim_fleet {
     struct arena arena;
     VEC(struct berth_node) nodes;
-    struct cluster_nodes file; /* where it comes from one */
+    struct cluster_nodes file; /* the cluster file, if there is one */
 };
 
 void sim_fleet_init(struct sim_fleet *f);
@@ -27,19 +28,19 @@ static inline void sim_fleet_cleanup(struct sim_fleet *f)
     sim_fleet_done(f);
 }
 
-/* One node with so many processors and nothing else. */
+/* Adds one node with this many processors and nothing else. */
 void sim_fleet_machine(struct sim_fleet *f, int64_t procs);
-/* Adds nodes; those that are there already stay. -EINVAL: what is wrong with the text. */
+/* Adds nodes from a description; existing nodes stay. Returns -EINVAL with the error in the text. */
 int sim_fleet_add(struct sim_fleet *f, const char *text, struct berth_err *err);
-/* Adds the nodes of a cluster file, as `berth plan` reads it. */
+/* Adds the nodes of a cluster file in the format of `berth plan`. */
 int sim_fleet_file(struct sim_fleet *f, const char *path, struct berth_err *err);
 
-/* Of all nodes: what there is. */
+/* The capacity of all nodes. */
 struct sim_fleet_total {
     int64_t cpu_milli, memory_bytes, gpus;
 };
 struct sim_fleet_total sim_fleet_total(const struct sim_fleet *f);
-/* "14 nodes: 32 GPUs, 1152 cores, 4.5 TiB of memory" */
+/* Appends a description: "14 nodes: 32 GPUs, 1152 cores, 4.5 TiB of memory". */
 void sim_fleet_describe(const struct sim_fleet *f, struct str *s);
-/* The file's own first, then those built in; NULL: none. */
+/* Finds a profile of the cluster file, then a built-in one; NULL: none. */
 const struct berth_profile *sim_fleet_profile(const struct sim_fleet *f, const char *name);

@@ -1,4 +1,4 @@
-/* Nodes as people write them. */
+/* fleet_test.c - tests parsing of node descriptions. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* generate.c - traces drawn from a seed: sizes and run times first, then arrivals that make the load. */
+/* generate.c - generates traces from a seed: first sizes and run times, then arrival times that give the load. */
 #include "sim/trace/generate.h"
 
 #include <errno.h>
@@ -11,43 +11,43 @@
 #include "sim/trace/draw.h"
 
 enum {
-    PROGRAMS = 6, /* of a user */
+    PROGRAMS = 6, /* per user */
     HOURS = 24,
     DAYS = 7,
     RUN_MAX_S = 5 * 86400,
     TASK_GPUS_MAX = 8,
-    GPU_PROCS = 4, /* that come with each GPU */
+    GPU_PROCS = 4, /* per GPU */
 };
 
-/* Each has a stream of its own. */
+/* Streams of the random number generator. */
 enum { STREAM_JOBS = 1, STREAM_GAPS, STREAM_PEOPLE };
 
-/* ---- when jobs come ------------------------------------------------------------------------------------------------- */
+/* ---- arrival times ---------------------------------------------------------------------------------------------- */
 
 static double gap_poisson(struct chance *c)
 {
     return draw_exponential(c);
 }
 
-/* The logarithm of the time between two is gamma-distributed: bursts and pauses. */
+/* The logarithm of the interarrival time is gamma-distributed: bursts and pauses. */
 static double gap_lublin(struct chance *c)
 {
     return math_exp(draw_gamma(c, 10.2303, 0.4871));
 }
 
-/* How busy each hour of a working day is, from midnight, in percent of the busiest. */
+/* Activity of each hour of a working day, from midnight, in percent of the busiest hour. */
 static const unsigned char day_flat[HOURS] = {100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100,
                                               100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100};
 static const unsigned char day_office[HOURS] = {18, 13, 10,  9,  9,  11, 17, 32, 58, 85, 98, 96,
                                                 82, 90, 100, 98, 94, 82, 60, 46, 40, 36, 30, 24};
-/* The density of gamma(8.1737, 3.9631) over the half hours from half past five on, as Lublin and Feitelson give it. */
+/* The density of gamma(8.1737, 3.9631) over the half hours from 5:30 on, as given by Lublin and Feitelson. */
 static const unsigned char day_lublin[HOURS] = {28, 22, 18,  14, 11, 10, 18, 30, 45, 60, 74, 86,
                                                 95, 99, 100, 97, 92, 85, 76, 67, 58, 49, 41, 34};
 
-/* ---- how large they are --------------------------------------------------------------------------------------------- */
+/* ---- sizes and run times ---------------------------------------------------------------------------------------- */
 
 struct program {
-    double run_s; /* in the middle */
+    double run_s; /* median */
     uint32_t tasks, gpus, gpu_milli;
     int64_t procs; /* of all tasks */
 };
@@ -57,7 +57,8 @@ static int64_t within(double x, int64_t low, int64_t high)
     return x <= (double)low ? low : x >= (double)high ? high : (int64_t)x;
 }
 
-/* After Lublin and Feitelson: a quarter is serial; else the logarithm is uniform in two stages, mostly a whole one. */
+/* After Lublin and Feitelson: a quarter of the jobs is serial. For others the logarithm of the size is two-stage
+ * uniform, and is mostly rounded to a whole number. */
 static int64_t size_lublin(struct chance *c, int64_t procs)
 {
     double high = math_log2((double)procs), low = 0.8, middle = high - 2.5 > low ? high - 2.5 : low;
@@ -69,7 +70,7 @@ static int64_t size_lublin(struct chance *c, int64_t procs)
     return within(math_pow(2, power ? (double)(int64_t)(log + 0.5) : log) + 0.5, 1, procs);
 }
 
-/* The logarithm of the run time is of one of two gammas; the larger a job, the more often of the longer one. */
+/* The logarithm of the run time has one of two gamma distributions; larger jobs more often have the longer one. */
 static double run_lublin(struct chance *c, int64_t size)
 {
     double p = -0.0054 * (double)size + 0.78;
@@ -92,7 +93,7 @@ static struct program program_usual(struct chance *c, const struct sim_generate 
     return p;
 }
 
-/* A share of one, one to eight on a node, or several nodes of eight. */
+/* Requests a share of one GPU, one to eight GPUs on a node, or several nodes with eight. */
 static void program_on_gpus(struct chance *c, const struct sim_generate *g, struct program *p)
 {
     static const struct {
@@ -119,7 +120,7 @@ static void program_on_gpus(struct chance *c, const struct sim_generate *g, stru
     p->procs = (int64_t)p->tasks * p->gpus * GPU_PROCS;
 }
 
-/* ---- kinds ---------------------------------------------------------------------------------------------------------- */
+/* ---- kinds ------------------------------------------------------------------------------------------------------ */
 
 /* clang-format off */
 static const struct kind {
@@ -128,7 +129,7 @@ static const struct kind {
     const unsigned char *day;
     unsigned weekend; /* percent of a working day */
     struct program (*program)(struct chance *c, const struct sim_generate *g);
-    bool each; /* every job is drawn anew; else from its user's programs */
+    bool each; /* every job is drawn separately; otherwise from its user's programs */
 } kinds[] = {
     {"lublin",  "sizes, run times and bursts after Lublin and Feitelson, with their daily cycle",
      gap_lublin,  day_lublin, 100, program_lublin, true },
@@ -149,14 +150,14 @@ const char *sim_generate_at(size_t i, const char **ret_sentence)
     return kinds[i].name;
 }
 
-/* ---- jobs ----------------------------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------------------------- */
 
 struct people {
-    struct program *programs; /* [user][PROGRAMS] */
-    double *shares;           /* of each user and those before it, 0 to 1 */
+    struct program *programs; /* indexed by [user][PROGRAMS] */
+    double *shares;           /* cumulative share of each user, 0 to 1 */
 };
 
-/* The k-th is as busy as the first over k. */
+/* Draws the users. The k-th user submits 1/k times as many jobs as the first. */
 static struct people people_draw(const struct sim_generate *g, const struct kind *kind)
 {
     struct chance c = chance_of(g->seed, STREAM_PEOPLE);
@@ -188,7 +189,7 @@ static size_t user_draw(struct chance *c, const struct people *p, size_t users)
     return low;
 }
 
-/* What people ask for: the next round time above what they think it takes, up to four times as long. */
+/* Returns a requested time: the next round time above the user's estimate, which is up to four times the run time. */
 static int64_t request_s(struct chance *c, double run_s)
 {
     static const int64_t round_s[] = {300, 600, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400, 172800, 345600};
@@ -228,7 +229,7 @@ static struct sim_job job_draw(struct chance *c, const struct sim_generate *g, c
     return job;
 }
 
-/* What it takes of the machine, in seconds of the whole of it. */
+/* Returns the work of a job, in seconds of the whole machine. */
 static double work_of(const struct sim_generate *g, const struct sim_job *job)
 {
     double size = (double)job->tasks * (double)job->cpu_milli / 1000 / (double)g->procs;
@@ -237,9 +238,9 @@ static double work_of(const struct sim_generate *g, const struct sim_job *job)
     return size * (double)job->run_ns / (double)SIM_SECOND_NS;
 }
 
-/* ---- arrivals ------------------------------------------------------------------------------------------------------- */
+/* ---- arrivals --------------------------------------------------------------------------------------------------- */
 
-/* From hours that are all alike to those of a week: where in time the x-th of them lies. */
+/* Maps the x-th hour of uniform activity to an hour of a real week. */
 static double hour_of(const struct kind *kind, double x)
 {
     double weights[DAYS * HOURS], sum = 0;
@@ -252,7 +253,7 @@ static double hour_of(const struct kind *kind, double x)
     return weeks * DAYS * HOURS + (double)hour + left / weights[hour];
 }
 
-/* Whole weeks make the load that was asked for; a part of one nearly. */
+/* Sets arrival times that give the requested load: exactly for whole weeks, approximately for a part of a week. */
 static void arrive(const struct sim_generate *g, const struct kind *kind, struct sim_trace *t)
 {
     struct chance c = chance_of(g->seed, STREAM_GAPS);

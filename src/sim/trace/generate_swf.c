@@ -3,13 +3,13 @@
 
 #include "sim/trace/generate.h"
 
-/* SWF has whole seconds: a job that ran at all ran for one. */
+/* SWF has whole seconds; the run time of a job is rounded up. */
 static int64_t seconds(int64_t ns)
 {
     return (ns + SIM_SECOND_NS - 1) / SIM_SECOND_NS;
 }
 
-/* Words become their numbers, nothing becomes -1. */
+/* Returns the number of a word; -1: no word. */
 static int64_t number(sym word)
 {
     return word ? (int64_t)word : -1;

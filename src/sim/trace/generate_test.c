@@ -1,4 +1,4 @@
-/* Generated traces: the same for the same seed, with the load and the shapes that were asked for. */
+/* generate_test.c - tests generated traces: reproducible from the seed, with the requested load and distributions. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,7 @@ static void between(const char *what, double got, double low, double high)
         fail_msg("%s: %g, not %g to %g", what, got, low, high);
 }
 
-/* ---- one seed, one trace -------------------------------------------------------------------------------------------- */
+/* ---- one seed, one trace ---------------------------------------------------------------------------------------- */
 
 static bool same(const struct sim_trace *a, const struct sim_trace *b)
 {
@@ -67,7 +67,7 @@ static void one_seed_one_trace(void **state)
     }
 }
 
-/* ---- what was asked for --------------------------------------------------------------------------------------------- */
+/* ---- load and sizes --------------------------------------------------------------------------------------------- */
 
 static void the_load_is_as_asked_for(void **state)
 {
@@ -76,7 +76,7 @@ static void the_load_is_as_asked_for(void **state)
         const char *kind;
         double load;
         int64_t gpus;
-        double within; /* the last week is not whole where hours differ */
+        double within; /* tolerance: the last week is incomplete */
     } rows[] = {
         {"poisson", 0.7, 0,  0.001},
         {"poisson", 1.3, 64, 0.001},
@@ -117,9 +117,9 @@ static void every_job_fits_the_machine(void **state)
         }
 }
 
-/* ---- shapes --------------------------------------------------------------------------------------------------------- */
+/* ---- distributions ---------------------------------------------------------------------------------------------- */
 
-/* Deviation over mean of the times between submissions. */
+/* Returns the coefficient of variation of the interarrival times. */
 static double variation(const struct sim_trace *t)
 {
     double sum = 0, squares = 0, n = (double)(t->len - 1);
@@ -182,7 +182,7 @@ static void a_user_is_like_itself(void **state)
         second += t.jobs[i].user == user2;
     }
     between("busy over next", (double)first / (double)second, 1.9, 2.1);
-    for (size_t i = 1; i < t.len; i++) /* a program always has one size */
+    for (size_t i = 1; i < t.len; i++) /* a program always has the same size */
         for (size_t k = i; k-- > 0 && i - k < 50;)
             if (t.jobs[i].name == t.jobs[k].name)
                 assert_int_equal(t.jobs[i].cpu_milli, t.jobs[k].cpu_milli);
@@ -216,7 +216,7 @@ static void draws_have_their_moments(void **state)
     }
 }
 
-/* ---- the Standard Workload Format ----------------------------------------------------------------------------------- */
+/* ---- the Standard Workload Format ------------------------------------------------------------------------------- */
 
 static void swf_reads_back(void **state)
 {

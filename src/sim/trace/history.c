@@ -1,4 +1,4 @@
-/* history.c - jobs and nodes from the records of a journal. */
+/* history.c - extracts jobs and nodes from the records of a journal. */
 #include "sim/trace/history.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "wire/doc/api.h"
 #include "wire/text/document.h"
 
-/* ---- what is left out ----------------------------------------------------------------------------------------------- */
+/* ---- exclusions ------------------------------------------------------------------------------------------------- */
 
 static const char *const drop_words[] = {"user", "group", "queue", "name", "node"};
 enum { DROP_WORDS = sizeof drop_words / sizeof *drop_words };
@@ -42,9 +42,9 @@ static bool is_dropped(const struct sim_history_options *o, const char *what, co
     return false;
 }
 
-/* ---- records -------------------------------------------------------------------------------------------------------- */
+/* ---- records ---------------------------------------------------------------------------------------------------- */
 
-/* Of nodes what is there at the end, of jobs and instances the last that was said, also of those that are gone. */
+/* Collects nodes as they are at the end, and the last document of each job and instance, including deleted ones. */
 struct reading {
     const struct sim_history_options *o;
     struct berth_err *err;
@@ -103,7 +103,7 @@ static void progress(void *ctx, uint64_t done, uint64_t total)
         r->o->progress(r->o->ctx, done, total);
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
 static json_t *doc_of(const struct docset_document *d)
 {
@@ -122,14 +122,14 @@ static void nodes_take(struct reading *r, struct sim_history *h)
             continue;
         d.node.id = arena_strdup(&h->fleet.arena, d.meta.id);
         d.node.state = BERTH_NODE_READY;
-        d.node.used_len = 0; /* what was in use then is not what would be */
+        d.node.used_len = 0; /* the use at that time does not apply to a simulation */
         vec_push(&h->fleet.nodes, d.node);
     }
 }
 
 static uint32_t node_find(const struct sim_history *h, const char *id)
 {
-    size_t low = 0, high = h->fleet.nodes.len; /* they came sorted */
+    size_t low = 0, high = h->fleet.nodes.len; /* the nodes are sorted */
     while (low < high) {
         size_t middle = (low + high) / 2;
         int order = strcmp(h->fleet.nodes.at[middle].id, id);
@@ -143,12 +143,12 @@ static uint32_t node_find(const struct sim_history *h, const char *id)
     return UINT32_MAX;
 }
 
-/* ---- instances ------------------------------------------------------------------------------------------------------ */
+/* ---- instances -------------------------------------------------------------------------------------------------- */
 
 struct task {
     uint64_t job;
     uint32_t ordinal, node;
-    int64_t start_ns, end_ns; /* 0: it did not start, or end, as far as is said */
+    int64_t start_ns, end_ns; /* 0: no start, or no end, is recorded */
 };
 
 typedef VEC(struct task) task_list;
@@ -184,7 +184,7 @@ static void task_take(const struct docset_document *from, const struct sim_histo
         vec_push(tasks, task);
 }
 
-/* The last attempt of each ordinal. */
+/* Keeps the last attempt of each ordinal. */
 static void tasks_keep_last(task_list *tasks)
 {
     size_t kept = 0;
@@ -212,13 +212,13 @@ static size_t tasks_find(const task_list *tasks, uint64_t job)
     return low;
 }
 
-/* ---- jobs ----------------------------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------------------------- */
 
 struct taking {
     struct reading *r;
     struct sim_history *h;
     task_list tasks;
-    VEC(struct sim_history_run) runs; /* in the order of adding; a job's id is its place in it for now */
+    VEC(struct sim_history_run) runs; /* in order of insertion; until sorting, a job's id is its index here */
     VEC(int64_t) ids;
 };
 
@@ -301,12 +301,12 @@ static void job_take(struct taking *t, const struct docset_document *from, struc
         if (!d.job.finished_ns && t->tasks.at[i].end_ns > end_ns)
             end_ns = t->tasks.at[i].end_ns;
     }
-    bool least = first == end && d.workload.gang_min; /* how many tasks an elastic job had is not known */
+    bool least = first == end && d.workload.gang_min; /* the actual number of tasks of the elastic job is unknown */
     if (together)
         job_add(t, &d, least ? d.workload.gang_min : d.workload.replicas, start_ns, end_ns, first, end - first);
 }
 
-/* By submission; runs follow their jobs, which have their own numbers again. */
+/* Sorts jobs by submission, moves the runs with their jobs, and restores the ids. */
 static void jobs_sort(struct taking *t)
 {
     struct sim_history *h = t->h;

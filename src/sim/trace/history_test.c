@@ -1,4 +1,4 @@
-/* What a journal tells of the past: jobs, nodes, waits. */
+/* history_test.c - tests extraction of jobs, nodes and waiting times from a journal. */
 #include <errno.h>
 
 #include "base/mem.h"
@@ -8,7 +8,7 @@
 #define S SIM_SECOND_NS
 #define T0 INT64_C(1767225600) /* 2026-01-01 */
 
-/* One change at T0 + at_s. */
+/* Commits one change at T0 + at_s. */
 static void say(struct store *s, int64_t at_s, const char *key, const char *doc)
 {
     CLEANUP(str) struct str text = {0};
@@ -32,7 +32,7 @@ static struct store *journal_written(void)
     say(s, 0, "nodes/n2", "{\"id\":\"n2\",\"allocatable\":{\"cpu\":8},\"state\":\"ready\",\"generation\":1,\"v\":1}");
     say(s, 0, "nodes/n3", "{\"id\":\"n3\",\"allocatable\":{\"cpu\":4},\"state\":\"ready\",\"generation\":1,\"v\":1}");
     say(s, 1, "nodes/n3", "null");
-    /* Waited for two minutes, ran for three, and was removed afterwards. */
+    /* Waited for two minutes, ran for three, and was deleted afterwards. */
     say(s, 2, "jobs/1", JOB("1", "ann", "\"requests\":{\"cpu\":\"4\"},\"time_limit\":\"1h\""));
     say(s, 120, "instances/1", INSTANCE("1", "1", "0", "n1", "running", TIME("02"), TIME("02")));
     say(s, 300, "jobs/1",
@@ -40,7 +40,7 @@ static struct store *journal_written(void)
             "\"requests\":{\"cpu\":\"4\"},\"time_limit\":\"1h\",\"started\":" TIME("02") ",\"finished\":" TIME("05")));
     say(s, 301, "instances/1", "null");
     say(s, 302, "jobs/1", "null");
-    /* Two tasks that start when they can: each is a job of its own. */
+    /* Two tasks that need not start together: each becomes a job. */
     say(s, 303, "jobs/2", JOB("2", "bob", "\"requests\":{\"cpu\":\"2\"},\"replicas\":2"));
     say(s, 304, "instances/2", INSTANCE("2", "2", "0", "n1", "ended", TIME("07"), TIME("06")));
     say(s, 305, "instances/3", INSTANCE("3", "2", "1", "n2", "running", TIME("08"), TIME("08")));
@@ -80,7 +80,7 @@ static void jobs_and_nodes_are_found(void **state)
     } want[] = {
         {1, 120, 180, 0},
         {2, 360, 60,  0},
-        {2, 480, 120, 1}, /* up to the end of the journal */
+        {2, 480, 120, 1}, /* until the end of the journal */
     };
     for (size_t i = 0; i < 3; i++) {
         const struct sim_job *job = &h.trace.jobs[i];
@@ -121,7 +121,7 @@ static void what_was_is_a_side(void **state)
     assert_int_equal(most, 4000);
     assert_int_equal(side.out.points[side.out.points_len - 1].held, 0);
     assert_int_equal(side.out.points[0].waiting, 3);
-    /* With all of the cluster nobody had to wait. */
+    /* With the whole cluster no job had to wait. */
     struct sim_playing p = {.trace = &h.trace, .fleet = &h.fleet, .seed = 1};
     if (sim_side_init(&other, "fcfs/easy", &h.fleet, &err) || sim_side_run(&other, &p, &err))
         fail_msg("%s", err.text);
@@ -163,7 +163,7 @@ static void what_is_dropped_was_not(void **state)
     store_close(s);
 }
 
-/* Tasks that start together are one job, from the first start on; of a task that ran twice the last attempt counts. */
+/* Tasks that start together are one job from the first start on; of a task that ran twice the last attempt counts. */
 static void a_gang_is_one_job(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void a_gang_is_one_job(void **state)
     store_close(s);
 }
 
-/* An elastic job that may have six tasks ran with two, later with four, on a cluster that holds no more. */
+/* An elastic job with at most six tasks ran with two, later with four, on a cluster without room for more. */
 static void elastic_jobs_are_replayed(void **state)
 {
     (void)state;
@@ -215,7 +215,7 @@ static void elastic_jobs_are_replayed(void **state)
         most = recorded.out.points[i].held > most ? recorded.out.points[i].held : most;
     assert_int_equal(most, 4000);
     assert_int_equal(recorded.out.points[recorded.out.points_len - 1].held, 0);
-    /* 10, 10, 6 and 5 minutes of a processor, of 4 over 11 minutes. */
+    /* 10, 10, 6 and 5 processor minutes, of 4 processors over 11 minutes. */
     assert_true(recorded.summary.utilisation > 31.0 / 44 - 1e-9 && recorded.summary.utilisation < 31.0 / 44 + 1e-9);
     struct sim_playing p = {.trace = &h.trace, .fleet = &h.fleet, .seed = 1};
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
@@ -223,7 +223,7 @@ static void elastic_jobs_are_replayed(void **state)
             fail_msg("%s: %s", policies[i], err.text);
         assert_int_equal(other.summary.jobs, 1);
         assert_true(other.summary.max_wait_s < 1e-9);
-        /* Four tasks from the start to the end. */
+        /* Four tasks from start to end. */
         assert_true(other.summary.utilisation > 1 - 1e-9 && other.summary.utilisation < 1 + 1e-9);
         sim_side_done(&other);
     }

@@ -15,22 +15,22 @@
 enum { ID_MAX = 32 };
 
 struct placed {
-    double put_s;  /* what the cluster was last told that it has left; below 0: it was never told of it */
-    uint64_t plan; /* the last one that gave it a place */
-    bool stands;   /* it has instances */
+    double put_s;  /* remaining seconds last reported to the cluster; below 0: never reported */
+    uint64_t plan; /* the last plan that gave it a place */
+    bool stands;   /* has instances */
 };
 
 struct muri_cluster {
     struct berth_cluster *cluster;
     struct berth_policy policy;
-    bool keeps; /* what runs stays; else every plan begins with an empty cluster */
+    bool keeps; /* running jobs keep their place; otherwise every plan starts with an empty cluster */
     uint64_t plans, instances;
     struct placed *jobs;
 };
 
-/* ---- policies ------------------------------------------------------------------------------------------------------- */
+/* ---- policies --------------------------------------------------------------------------------------------------- */
 
-/* Equal scores everywhere: of the nodes where it fits the first. */
+/* All scores are equal, so the first node that fits is chosen. */
 static const struct berth_profile first_fit = {.name = "first-fit"};
 
 static int policy_of(struct muri_cluster *c, const char *name, struct berth_err *err)
@@ -45,7 +45,7 @@ static int policy_of(struct muri_cluster *c, const char *name, struct berth_err 
     }
     c->policy = (struct berth_policy){.profile = &first_fit};
     if (strcmp(name, "srtf") == 0)
-        c->policy.order.ranking.name = "sjf"; /* the estimate is what is left */
+        c->policy.order.ranking.name = "sjf"; /* the estimate is the remaining time */
     for (size_t i = 0; (ranking = berth_ranking_at(i, NULL)); i++) {
         if (strcmp(ranking, name) == 0)
             c->policy.order.ranking.name = ranking;
@@ -56,7 +56,7 @@ static int policy_of(struct muri_cluster *c, const char *name, struct berth_err 
     return 0;
 }
 
-/* ---- the cluster ---------------------------------------------------------------------------------------------------- */
+/* ---- cluster ---------------------------------------------------------------------------------------------------- */
 
 int muri_cluster_new(const struct muri_options *o, size_t jobs, struct muri_cluster **ret, struct berth_err *err)
 {
@@ -88,14 +88,14 @@ void muri_cluster_free(struct muri_cluster *c)
     mem_free(c);
 }
 
-/* ---- jobs ----------------------------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------------------------- */
 
 static void gang_id(char buf[static ID_MAX], uint32_t at)
 {
     (void)snprintf(buf, ID_MAX, "job-%010u", at);
 }
 
-/* Of its whole nodes, or of the rest. */
+/* Id of the part on whole nodes, or of the rest. */
 static void part_id(char buf[static ID_MAX], uint32_t at, bool whole)
 {
     (void)snprintf(buf, ID_MAX, "job-%010u-%c", at, whole ? 'a' : 'b');
@@ -118,7 +118,7 @@ int muri_cluster_put(struct muri_cluster *c, uint32_t at, const struct muri_job 
 {
     struct placed *p = &c->jobs[at];
     char gang[ID_MAX];
-    if (p->put_s == seconds || (p->stands && p->put_s >= 0)) /* what stays is expected to end as it was */
+    if (p->put_s == seconds || (p->stands && p->put_s >= 0)) /* a job that keeps its place keeps its expected end */
         return 0;
     gang_id(gang, at);
     struct berth_workload like = {
@@ -154,14 +154,14 @@ void muri_cluster_remove(struct muri_cluster *c, uint32_t at)
         char id[ID_MAX];
         part_id(id, at, whole);
         berth_instances(c->cluster, id, collect, &ids);
-        (void)berth_workload_remove(c->cluster, id, NULL); /* it may have none of this part */
+        (void)berth_workload_remove(c->cluster, id, NULL); /* the job may not have this part */
     }
     for (size_t i = 0; i < ids.at.len; i++)
         (void)berth_instance_remove(c->cluster, ids.at.at[i], NULL);
     vec_done(&ids.at);
 }
 
-/* ---- plans ---------------------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------------------------------ */
 
 static int place(struct muri_cluster *c, const struct berth_action *a, int64_t now_ns, struct berth_err *err)
 {
@@ -203,7 +203,7 @@ bool muri_cluster_runs(const struct muri_cluster *c, uint32_t at)
     return c->jobs[at].stands || (c->plans && c->jobs[at].plan == c->plans);
 }
 
-/* ---- results -------------------------------------------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {

@@ -1,4 +1,4 @@
-/* muri_trace.c - reads traces of training jobs as the published ones are written. */
+/* muri_trace.c - reads published traces of training jobs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static const struct sim_column columns[] = {
     {"iteration_time", SIM_CELL_NUMBER, AT(iteration_ms), true, 1e-6,  9e12},
 };
 
-/* Of one moment as they stand in the file. */
+/* Jobs with the same submission keep the order of the file. */
 static int by_submission(const void *a, const void *b)
 {
     const struct muri_job *x = a, *y = b;
@@ -47,7 +47,7 @@ int muri_trace_read(const char *path, struct muri_trace *t, struct berth_err *er
             .iterations = row.iterations,
             .iteration_s = row.iteration_ms / 1000,
             .restart_s = muri_restart_s(row.model, row.gpus),
-            .starts = (int64_t)t->len, /* for the sort; counted anew by every run */
+            .starts = (int64_t)t->len, /* index in the file, for the sort; every run resets it */
         };
         vec_push(t, job);
     }

@@ -1,4 +1,4 @@
-/* openb.c - the run, and what is measured. */
+/* openb.c - fills a cluster with the pods of openb, and measures fragmentation. */
 #include "sim/trace/openb.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ enum { ID_MAX = 32, PROGRESS_EVERY = 64, MIB_BITS = 20 };
 
 static const struct policy_row {
     const char *name, *profile, *text;
-    bool foresees; /* it is told of all pods of the trace in advance, as the published runs were */
+    bool foresees; /* knows all pods of the trace in advance, as in the published runs */
 } rows[] = {
     {"random",     "random",         "any node where it fits",                                                          false},
     {"dotprod",    "dot-product",    "the node whose free resources are least aligned with the request",                false},
@@ -57,9 +57,9 @@ static int policy_find(const char *name, struct policy_row *ret, struct berth_er
     return err_set(err, EINVAL, "there is no policy \"%s\"; there are %s", name, str_text(&known));
 }
 
-/* ---- the pods that usually come --------------------------------------------------------------------------------- */
+/* ---- typical pods ----------------------------------------------------------------------------------------------- */
 
-/* Greater requests first: of those that are equally frequent the first one counts first. */
+/* Orders larger requests first: among equally frequent ones the first is used. */
 static int compare_requests(const void *a, const void *b)
 {
     const struct openb_pod *x = *(const struct openb_pod *const *)a, *y = *(const struct openb_pod *const *)b;
@@ -110,18 +110,18 @@ static struct demand demand_of(const struct openb_trace *t)
     return d;
 }
 
-/* ---- the run ---------------------------------------------------------------------------------------------------- */
+/* ---- run -------------------------------------------------------------------------------------------------------- */
 
 struct run {
     const struct openb_trace *trace;
     struct berth_cluster *cluster;
     struct demand demand;
-    struct berth_policy policy;  /* plans are made by */
-    struct berth_policy measure; /* what is useless is told by */
+    struct berth_policy policy;  /* for plans */
+    struct berth_policy measure; /* for measuring fragmentation */
     uint64_t seed, instances;
     int64_t arrived_milli;
     double useless_milli;
-    char *node; /* that took the last pod; NULL: none did */
+    char *node; /* node of the last pod; NULL: it was dropped */
     double node_before;
     struct openb_result result;
 };
@@ -172,7 +172,7 @@ static double to_cents(double value)
     return rint(value * 100) / 100;
 }
 
-/* After a pod. The published means are of values with two digits, but for what is fragmented. */
+/* Records the state after a pod. The published means are of values rounded to two digits, except for fragmentation. */
 static void note(struct run *r)
 {
     struct openb_result *to = &r->result;
@@ -187,7 +187,7 @@ static void note(struct run *r)
     to->at[at].fragmented_share += idle > 0 ? to_cents(100 * r->useless_milli / idle) : 0;
 }
 
-/* What the last pod changed is seen in the snapshot that is made for the next one. */
+/* Measures the change by the last pod, in the snapshot that is made for the next pod. */
 static int settle(struct run *r, const struct berth_snapshot *s, struct berth_err *err)
 {
     struct berth_fragmentation now;
@@ -222,7 +222,7 @@ static int take(struct run *r, const struct berth_snapshot *s, const struct bert
     return 0;
 }
 
-/* One pod arrives. */
+/* Handles the arrival of one pod. */
 static int step(struct run *r, size_t i, struct berth_err *err)
 {
     const struct openb_pod *pod = &r->trace->pods[r->trace->arrivals[i]];

@@ -1,4 +1,4 @@
-/* openb_test.c - a few pods on a few GPUs, worked out by hand; the tables follow from the scores of the core. */
+/* openb_test.c - tests a few pods on a few GPUs, calculated by hand; the tables follow from the scores of the core. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 
 static const char *const t4[] = {"T4"}, *const p100[] = {"A10", "P100"};
 
-/* A share; two of T4; one without; a whole one of P100. Each is as frequent as the others. */
+/* Pods: a share of a GPU; two T4; none; one P100. All are equally frequent. */
 /* clang-format off */
 static struct openb_pod pods[] = {
     {.name = "0", .spec = "", .cpu_milli = 1000, .memory_mib = 1, .gpus = 1, .gpu_milli = 500},
@@ -61,8 +61,9 @@ static void expect(const char *label, const struct openb_result *r, const struct
     assert_int_equal(known, len);
 }
 
-/* Empty, F is 1000 on a (the CPU pod and that of P100 can use none of its 2000) and 500 on b. By best fit the share scores 43 on both:
- * 1 - (3000/8000 + 1500/2000) / 2 and 1 - (7000/8000 + 500/2000) / 2. So the rank decides, and with it everything else. */
+/* On the empty cluster, F is 1000 on node a (the CPU pod and the P100 pod can use none of its 2000) and 500 on node b.
+ * With best fit the share scores 43 on both: 1 - (3000/8000 + 1500/2000) / 2 and 1 - (7000/8000 + 500/2000) / 2. So the
+ * rank decides, and determines all that follows. */
 static void the_rank_decides_among_equals(void **state)
 {
     (void)state;
@@ -72,9 +73,10 @@ static void the_rank_decides_among_equals(void **state)
         struct seen want[3];
         size_t placed;
     } rows[] = {
-  /* On b a share leaves 500 that are useless to the others: F 375. Then the pair fills a; nothing is left for P100. */
+  /* On node b a share leaves 500 that the other pods cannot use: F 375. Then the pair fills a; nothing is left for
+   * P100. */
         {"b first", {1, 0}, {{17, 16.67, 100 * 1375.0 / 3000, 55}, {83, 83.33, 12.5, 75}, {117, 83.33, 12.5, 75}}, 3},
- /* On a it leaves 1500 that only another share can use: F 1125. The pair finds no place, that of P100 does. */
+ /* On node a a share leaves 1500 that only another share can use: F 1125. The pair does not fit, the P100 pod does. */
         {"a first",
          {0, 1},
          {{17, 16.67, 100 * 1625.0 / 3000, 65}, {83, 16.67, 100 * 1625.0 / 3000, 65}, {117, 50, 37.5, 75}},
@@ -87,30 +89,31 @@ static void the_rank_decides_among_equals(void **state)
         if (run("bestfit", 1, rows[i].ranks, arrivals, ROWS(arrivals), &r, &err))
             fail_msg("%s", err.text);
         expect(rows[i].label, &r, rows[i].want, ROWS(rows[i].want));
-        assert_int_equal(r.at[83].pods, 2); /* the pod without a GPU brings no load */
+        assert_int_equal(r.at[83].pods, 2); /* the pod without a GPU adds no load */
         assert_int_equal(r.placed, rows[i].placed);
         assert_int_equal(r.dropped, 1);
         assert_int_equal(r.gpu_milli, 3000);
     }
 }
 
-/* The same pods, another score of the core, another table: nothing is placed here. */
+/* The same pods with another score of the core give another table: the simulation itself places nothing. */
 static void the_table_is_that_of_the_core(void **state)
 {
     (void)state;
     static const struct {
         const char *policy;
-        double allocated; /* at 83 %, if first the share comes and then the pair */
-        double after;     /* if the pod without a GPU came before */
+        double allocated; /* at 83 %, if the share arrives before the pair */
+        double after;     /* if the pod without a GPU arrived before */
     } rows[] = {
         {"bestfit",       16.67, 16.67}, /* equal at first; then 50 to 43 */
-        {"dotprod",       83.33, 83.33}, /* 1 - (4/8 * 1/8 + 2/2 * .5/2) / 2 to 1 - (8/8 * 1/8 + 1/2 * .5/2) / 2: 84 to 87 */
+  /* 1 - (4/8 * 1/8 + 2/2 * .5/2) / 2 to 1 - (8/8 * 1/8 + 1/2 * .5/2) / 2: 84 to 87 */
+        {"dotprod",       83.33, 83.33},
         {"packing",       83.33, 83.33}, /* 33 less its GPUs: b is better, 32 to 31 */
-        {"clustering",    83.33, 83.33}, /* b has less that is free: 25 + 25 * 1000 / 2000 */
+        {"clustering",    83.33, 83.33}, /* b has less free capacity: 25 + 25 * 1000 / 2000 */
         {"fgd",           83.33, 83.33}, /* F falls by 125 on b and grows by 125 on a */
-        {"fragmentation", 16.67, 16.67}, /* that knows only of pods that have come: on both nothing is lost to shares */
+        {"fragmentation", 16.67, 16.67}, /* knows only pods that have arrived: shares lose nothing on either node */
         {"pack",          16.67, 16.67}, /* a has fewer cores */
-        {"berth",         83.33, 83.33}, /* half a GPU is lost on either; b has fewer idle ones */
+        {"berth",         83.33, 83.33}, /* either node loses half a GPU; b has fewer idle ones */
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct openb_result r = {0}, after = {0};

@@ -1,4 +1,4 @@
-/* predict.c - predictors by name, and the two that remember nothing. */
+/* predict.c - predictors by name, and the two predictors without state. */
 #include "sim/trace/predict.h"
 
 #include <string.h>

@@ -1,19 +1,19 @@
-/* predict_berth.c - the daemon's own predictor (control/job/past_runs.h), which is told of every end at once. */
+/* predict_berth.c - the daemon's own predictor (control/job/past_runs.h), which learns each end immediately. */
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "control/job/past_runs.h"
 #include "sim/trace/predict.h"
 
-/* What was of one user, or of one of their programs. */
+/* Past runs of one user, or of one program of a user. */
 struct kind {
-    sym user, name; /* name 0: all of the user's */
+    sym user, name; /* name 0: all runs of the user */
     struct pasts pasts;
 };
 
 struct memory {
     VEC(struct kind *) kinds;
-    struct map map; /* (user, name) to its place there */
+    struct map map; /* (user, name) -> index in `kinds` */
     struct pasts all;
 };
 
@@ -45,7 +45,7 @@ static uint64_t hash_of(const struct kind *k)
     return hash_pair(k->user, k->name);
 }
 
-/* NULL: none of them has ended. */
+/* Returns NULL if none of these jobs has ended. */
 static struct kind *find(const struct memory *m, sym user, sym name)
 {
     struct kind key = {.user = user, .name = name};

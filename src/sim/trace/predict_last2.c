@@ -1,4 +1,4 @@
-/* predict_last2.c - a job runs for as long as its user's last two did, on average (Tsafrir, Etsion, Feitelson 2007). */
+/* predict_last2.c - predicts the mean of the user's last two run times (Tsafrir, Etsion, Feitelson 2007). */
 #include "base/vec.h"
 #include "sim/trace/predict.h"
 
@@ -10,7 +10,7 @@ struct runs {
 };
 
 struct last2 {
-    VEC(struct runs) of; /* by the user's word */
+    VEC(struct runs) of; /* indexed by the user's word */
 };
 
 static void *begin(const struct sim_trace *t)
@@ -33,7 +33,7 @@ static struct runs *runs_of(struct last2 *l, sym user)
     return &l->of.at[user];
 }
 
-/* In whole seconds, as it was published. */
+/* In whole seconds, as published. */
 static int64_t predict(void *state, const struct sim_job *job, int64_t now_ns)
 {
     const struct runs *r = runs_of(state, job->user);

@@ -1,4 +1,4 @@
-/* predict_test.c - predictors: what they say, learn, and how they grow. */
+/* predict_test.c - tests predictors: predictions, learning, corrections. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,16 +48,16 @@ static void last2_is_the_mean_of_the_user_s_last_two(void **state)
     struct sim_job runs[] = {job(1, 10, 0), job(1, 21, 0), job(1, 100, 0)};
     assert_int_equal(p->predict(memory, &asks, 0), 500 * S);
     p->ended(memory, &runs[0], 0);
-    assert_int_equal(p->predict(memory, &asks, 0), 500 * S); /* one is not enough */
+    assert_int_equal(p->predict(memory, &asks, 0), 500 * S); /* one run is not sufficient */
     p->ended(memory, &runs[1], 0);
     assert_int_equal(p->predict(memory, &asks, 0), 15 * S); /* in whole seconds */
     p->ended(memory, &runs[2], 0);
     assert_int_equal(p->predict(memory, &asks, 0), 60 * S);
-    assert_int_equal(p->predict(memory, &other, 0), 77 * S); /* each user alone */
+    assert_int_equal(p->predict(memory, &other, 0), 77 * S); /* users are independent */
     p->end(memory);
 }
 
-/* Counted from what was predicted at first, whatever it has grown to since. */
+/* Corrections are added to the first prediction, not to the corrected one. */
 static void corrections_grow_as_published(void **state)
 {
     static const int64_t more[] = {60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000};
@@ -73,7 +73,8 @@ static void corrections_grow_as_published(void **state)
     assert_int_equal(sim_predict_grow(predicted, n + 1), 4 * (40 + 360000) * S);
 }
 
-/* The share of the request that others like it ran for, and half as much again; half a weight is everybody's. */
+/* The mean share of the requested time that similar jobs used, and half as much again; all jobs together have half a
+ * weight. */
 static void berth_goes_by_shares_of_requests(void **state)
 {
     const struct sim_predictor *p = sim_predictor_find("berth");
@@ -83,24 +84,24 @@ static void berth_goes_by_shares_of_requests(void **state)
     struct sim_job ran = job(1, 200, 1000), all = job(1, 1000, 1000), silent = job(1, 1, 0);
     (void)state;
     assert_true(p->again);
-    assert_int_equal(p->predict(memory, &asks, 0), 1000 * S);    /* nothing is known */
-    assert_int_equal(p->predict(memory, &silent, 0), INT64_MAX); /* nor said */
+    assert_int_equal(p->predict(memory, &asks, 0), 1000 * S);    /* no history */
+    assert_int_equal(p->predict(memory, &silent, 0), INT64_MAX); /* no history and no requested time */
     p->ended(memory, &ran, 0);
     assert_int_equal(p->predict(memory, &asks, 0), 300 * S);
     assert_int_equal(p->predict(memory, &twice, 0), 600 * S);
-    assert_int_equal(p->predict(memory, &other, 0), 300 * S);  /* like everybody */
-    assert_int_equal(p->predict(memory, &brief, 0), 49 * S);   /* a minute at least, but less than it asks for */
-    assert_int_equal(p->predict(memory, &silent, 0), 300 * S); /* as long as those */
+    assert_int_equal(p->predict(memory, &other, 0), 300 * S);  /* the mean of all users */
+    assert_int_equal(p->predict(memory, &brief, 0), 49 * S);   /* at least a minute, but less than the requested time */
+    assert_int_equal(p->predict(memory, &silent, 0), 300 * S); /* as long as those runs */
     p->ended(memory, &all, 0);
-    /* The user's: 1000 once and 200 at 0.8; everybody's: 600 at 0.5; together 1460 / 2.3, and half of that. */
+    /* The user's runs: 1000 once and 200 at 0.8; all runs: 600 at 0.5; together 1460 / 2.3, and half as much again. */
     assert_int_equal(p->predict(memory, &asks, 0), 952 * S);
     for (int i = 0; i < 64; i++)
         p->ended(memory, &all, 0);
-    assert_int_equal(p->predict(memory, &asks, 0), 1000 * S); /* it is sure by now */
+    assert_int_equal(p->predict(memory, &asks, 0), 1000 * S); /* enough history */
     p->end(memory);
 }
 
-/* The nearer in size and request, the more it counts. */
+/* Jobs with a more similar size and request have more weight. */
 static void berth_looks_for_those_alike(void **state)
 {
     const struct sim_predictor *p = sim_predictor_find("berth");
@@ -112,7 +113,7 @@ static void berth_looks_for_those_alike(void **state)
     larger.tasks = 2;
     p->ended(memory, &same, 0);
     p->ended(memory, &larger, 0);
-    /* 500 at 0.1, 100 at 0.8, and both at 0.25: 280 / 1.4, and half of that. */
+    /* 500 at 0.1, 100 at 0.8, and both at 0.25: 280 / 1.4, and half as much again. */
     assert_int_equal(p->predict(memory, &asks, 0), 300 * S);
     asks.tasks = 2; /* 500 at 1, 100 at 0.08, both at 0.25: 658 / 1.58 */
     assert_int_equal(p->predict(memory, &asks, 0), 624 * S);

@@ -1,4 +1,4 @@
-/* trace.c - jobs in memory, and text files line by line. */
+/* trace.c - jobs in memory, and line-by-line reading of text files. */
 #include "sim/trace/trace.h"
 
 #include <errno.h>
@@ -106,7 +106,7 @@ int sim_lines_next(struct sim_lines *l, struct berth_err *err)
             return 1;
         }
         if (len + 1 < l->cap)
-            break; /* the last line, without an end, or a NUL byte */
+            break; /* the last line without a line end, or a NUL byte */
         if (l->cap >= LINE_MOST) {
             l->number++;
             return sim_lines_bad(l, err, "longer than %d bytes", LINE_MOST);

@@ -15,7 +15,7 @@ struct row {
 };
 
 #define AT(field) offsetof(struct row, field)
-#define SECONDS_MAX 9e9 /* some 285 years */
+#define SECONDS_MAX 9e9 /* about 285 years */
 
 /* clang-format off */
 static const struct sim_column columns[] = {
@@ -106,7 +106,7 @@ int sim_trace_csv_read(const char *path, struct sim_trace *t, struct berth_err *
     return rc;
 }
 
-/* The first line of the one names columns, those of the other begin with a number or a semicolon. */
+/* Berth's format begins with column names; the Standard Workload Format with a number or a semicolon. */
 int sim_trace_read(const char *path, struct sim_trace *t, struct berth_err *err)
 {
     CLEANUP(sim_lines) struct sim_lines l = {0};
@@ -124,7 +124,7 @@ int sim_trace_read(const char *path, struct sim_trace *t, struct berth_err *err)
     return csv ? sim_trace_csv_read(path, t, err) : sim_trace_swf_read(path, t, err);
 }
 
-/* ---- writing -------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 static void add_word(struct str *s, const char *word)
 {

@@ -1,4 +1,6 @@
-/* trace_csv_fuzz.c - any file as a trace is read, or refused with words; what was read is written and reads back the same. */
+/* trace_csv_fuzz.c - fuzzes the CSV reader: a file is read, or rejected with a text; writing and reading again gives
+ * the same trace.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,7 +14,7 @@
 #include "sim/trace/fleet.h"
 #include "sim/trace/trace_csv.h"
 
-/* A file that has no name, and its path. */
+/* Creates an anonymous file, and returns its path. */
 static int file_of(const void *data, size_t size, char path[static 32])
 {
     int fd = memfd_create("trace", 0);

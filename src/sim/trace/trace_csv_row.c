@@ -1,4 +1,4 @@
-/* trace_csv_row.c - rows of comma-separated values, read by a table of columns. */
+/* trace_csv_row.c - reads rows of CSV files with a table of columns. */
 #include <errno.h>
 #include <float.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "sim/trace/trace_csv.h"
 #include "wire/text/quantity.h"
 
-/* ---- seconds -------------------------------------------------------------------------------------------------------- */
+/* ---- seconds ---------------------------------------------------------------------------------------------------- */
 
 bool sim_seconds_parse(const char *text, int64_t *ret_ns)
 {
@@ -44,10 +44,10 @@ const char *sim_seconds_print(int64_t ns, char buf[static 32])
     return buf;
 }
 
-/* ---- one line ------------------------------------------------------------------------------------------------------- */
+/* ---- splitting a line ------------------------------------------------------------------------------------------- */
 
-/* Takes the quotes off a field in place; *ret_next is where the next one begins, or NULL. False: the quote is not closed, or
- * something follows it. */
+/* Removes the quotes of a field in place; *ret_next is the start of the next field, or NULL. Returns false if the quote
+ * is not closed, or if other text follows it. */
 static bool unquote(char *field, char **ret_next)
 {
     char *to = field, *p = field + 1;
@@ -62,7 +62,8 @@ static bool unquote(char *field, char **ret_next)
     return true;
 }
 
-/* Splits the line in place. Returns how many fields it has; SIZE_MAX: bad quotes. At most `max` are kept. */
+/* Splits the line in place. Returns the number of fields, of which at most `max` are stored; SIZE_MAX: invalid
+ * quotes. */
 static size_t split(char *line, char **fields, size_t max)
 {
     size_t len = 0;
@@ -90,7 +91,7 @@ static size_t commas(const char *line)
     return n;
 }
 
-/* The next line that says something, without a carriage return at its end. */
+/* Reads the next line with content, and removes a carriage return at its end. */
 static int next_line(struct sim_csv *c, struct berth_err *err)
 {
     int rc;
@@ -104,7 +105,7 @@ static int next_line(struct sim_csv *c, struct berth_err *err)
     return rc;
 }
 
-/* ---- the first line --------------------------------------------------------------------------------------------------- */
+/* ---- the first line --------------------------------------------------------------------------------------------- */
 
 static uint32_t column_find(const struct sim_csv *c, const char *name)
 {
@@ -173,7 +174,7 @@ void sim_csv_close(struct sim_csv *c)
     *c = (struct sim_csv){0};
 }
 
-/* ---- a row ---------------------------------------------------------------------------------------------------------- */
+/* ---- a row ------------------------------------------------------------------------------------------------------ */
 
 static int bad_cell(const struct sim_csv *c, const struct sim_column *column, const char *text, const char *expected,
                     struct berth_err *err)

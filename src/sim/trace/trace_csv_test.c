@@ -1,4 +1,4 @@
-/* Traces as comma-separated values: what is read, what is refused and where, and what is written. */
+/* trace_csv_test.c - tests traces in CSV: reading, errors with their positions, writing. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 #define ROWS(rows) (sizeof(rows) / sizeof *(rows))
 
-/* A file of its own with this text. */
+/* Creates a file with this text. */
 static const char *file_of(const char *text)
 {
     static char path[64];
@@ -149,7 +149,7 @@ static void seconds_are_exact(void **state)
     (void)state;
     static const struct {
         const char *text;
-        int64_t ns; /* -1: refused */
+        int64_t ns; /* -1: rejected */
         const char *printed;
     } rows[] = {
         {"0",                    0,           "0"          },
@@ -178,7 +178,7 @@ static void seconds_are_exact(void **state)
     }
 }
 
-/* ---- the reference -------------------------------------------------------------------------------------------------- */
+/* ---- reference documentation ------------------------------------------------------------------------------------ */
 
 static char *text_of(const char *name)
 {

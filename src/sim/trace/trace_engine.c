@@ -8,7 +8,7 @@
 enum { ID_DIGITS = 8, ID_SIZE = ID_DIGITS + 1, QUEUE_LENGTHS = 4096, REPLANS_MAX = 64, NAMES_MANY = 4096 };
 #define NO_INSTANCE UINT32_MAX
 
-/* ---- names: of equal length, rising among those who came at one moment, so that these sort by submission ------------- */
+/* ---- names: equal length, ascending among jobs of one moment, so that these sort by submission ------------------ */
 
 static const char *id_of(const struct sim_engine *e, uint32_t job, char buf[static ID_SIZE])
 {
@@ -27,7 +27,7 @@ uint32_t sim_engine_job(const struct sim_engine *e, const char *workload)
     return e->named.at[name];
 }
 
-/* The next that is free; from the first on again, once there are many, and not in the midst of one moment. */
+/* Assigns the next unused name. After many names it starts again with the first, but not between jobs of one moment. */
 static void name_give(struct sim_engine *e, uint32_t job)
 {
     const struct sim_job *j = &e->s->trace->jobs[job];
@@ -42,7 +42,7 @@ static void name_give(struct sim_engine *e, uint32_t job)
     e->jobs[job].name = e->last = name;
 }
 
-/* ---- from beginning to end ------------------------------------------------------------------------------------------ */
+/* ---- lifecycle of jobs ------------------------------------------------------------------------------------------ */
 
 static int64_t capacity(const struct sim_setup *s, bool by_gpus)
 {
@@ -94,7 +94,7 @@ void sim_engine_done(struct sim_engine *e)
     e->jobs = NULL;
 }
 
-/* ---- jobs --------------------------------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------------------------- */
 
 static int job_put(struct sim_engine *e, uint32_t job, int32_t priority, struct berth_err *err)
 {
@@ -118,7 +118,8 @@ static int job_put(struct sim_engine *e, uint32_t job, int32_t priority, struct 
         .shape = {.requests = amounts, .requests_len = len, .gpu = {.count = j->gpus, .milli = j->gpu_milli}},
         .estimate_ns = e->jobs[job].predicted_ns
     };
-    if (e->s->policy->backfill.until_limit && j->request_ns > 0) /* 1 ns more: it ends or expires, and is not stopped */
+    /* 1 ns more, so that the job ends or its prediction expires before the limit stops it */
+    if (e->s->policy->backfill.until_limit && j->request_ns > 0)
         w.limit_ns = (j->request_ns > w.estimate_ns ? j->request_ns : w.estimate_ns) + 1;
     if (e->s->policy->order.queues_len)
         w.queue = sim_trace_text(t, j->queue);
@@ -147,13 +148,13 @@ int sim_engine_change(struct sim_engine *e, uint32_t job, int64_t predicted_ns, 
     return job_put(e, job, priority, err);
 }
 
-/* Seconds that are left of the run of a job. */
+/* Returns the remaining seconds of a running job. */
 static double seconds_left(const struct sim_engine *e, uint32_t job, int64_t now_ns)
 {
     return (double)(e->s->trace->jobs[job].run_ns - (now_ns - e->out->at[job].start_ns)) / 1e9;
 }
 
-/* Counts a job that starts with the tasks it has, or one that runs no longer. */
+/* books_enter counts a job that starts with its current tasks; books_leave a job that runs no longer. */
 static void books_enter(struct sim_engine *e, uint32_t job, int64_t now_ns)
 {
     const struct sim_job *j = &e->s->trace->jobs[job];
@@ -172,7 +173,7 @@ static void books_leave(struct sim_engine *e, uint32_t job)
     e->small -= e->jobs[job].placed < j->tasks;
 }
 
-/* Counts a task more (sign 1) or less of an elastic job that runs on. */
+/* Counts one task more (sign 1) or less (sign -1) of a running elastic job. */
 static void books_resize(struct sim_engine *e, uint32_t job, int sign, int64_t now_ns)
 {
     const struct sim_job *j = &e->s->trace->jobs[job];
@@ -204,7 +205,7 @@ int sim_engine_end(struct sim_engine *e, uint32_t job, struct berth_err *err)
     return rc ? rc : instances_drop(e, job, err);
 }
 
-/* ---- deciding ------------------------------------------------------------------------------------------------------------ */
+/* ---- planning --------------------------------------------------------------------------------------------------- */
 
 static void task_placed(struct sim_engine *e, uint32_t job, int64_t now_ns)
 {
@@ -233,7 +234,7 @@ static uint32_t node_find(const struct sim_engine *e, const char *id)
     return i;
 }
 
-/* All of it stops at once, and waits again. */
+/* Stops all tasks of a job, which waits again. */
 static void job_stopped(struct sim_engine *e, uint32_t job)
 {
     struct sim_task_list *l = &e->jobs[job];
@@ -248,7 +249,7 @@ static void job_stopped(struct sim_engine *e, uint32_t job)
     vec_push(&e->stopped, job);
 }
 
-/* An elastic job that has its minimum without the task runs on. */
+/* Stops a task. An elastic job that still has its minimum keeps running. */
 static void task_stopped(struct sim_engine *e, uint32_t job, uint64_t id, int64_t now_ns)
 {
     bool placed = e->instances.at[id - 1].placed;
@@ -310,8 +311,8 @@ static int plan_once(struct sim_engine *e, const struct berth_policy *policy, in
     return rc;
 }
 
-/* Removes an instance of a job that keeps others. A plan that stops a reserved instance removes it from the cluster
- * itself. */
+/* Removes an instance of a job that keeps others. For a reserved instance, the plan has already removed it from the
+ * cluster. */
 static int shed_drop(struct sim_engine *e, uint64_t id, struct berth_err *err)
 {
     const struct sim_instance *gone = &e->instances.at[id - 1];
@@ -324,7 +325,7 @@ static int shed_drop(struct sim_engine *e, uint64_t id, struct berth_err *err)
     return gone->placed ? berth_instance_remove(e->cluster, id, err) : 0;
 }
 
-/* What was stopped is no longer there when the next plan is made. */
+/* Removes stopped instances before the next plan. */
 static int stopped_drop(struct sim_engine *e, size_t from, struct berth_err *err)
 {
     int rc = 0;

@@ -1,6 +1,6 @@
-/* trace_kit_test.h - small traces in a line each, and policies by name.
+/* trace_kit_test.h - short forms for small traces, and policies by name.
  *
- * Include <cmocka.h> and what that needs before this.
+ * Include <cmocka.h> and its prerequisites before this file.
  */
 #pragma once
 
@@ -49,13 +49,13 @@ static inline void kit_init(struct kit *k, const struct sim_trace *t, int64_t pr
     assert_non_null(k->setup.predictor);
 }
 
-/* Seconds; -1: it never started. */
+/* Returns seconds; -1: the job never started. */
 static inline int64_t kit_start(const struct sim_outcomes *o, size_t job)
 {
     return o->at[job].start_ns < 0 ? -1 : o->at[job].start_ns / SIM_SECOND_NS;
 }
 
-/* Crowded enough that there is something to decide at every moment; times collide often. */
+/* Fills in random jobs: enough load that each moment requires decisions, with many equal times. */
 static inline size_t kit_random(struct kit_job *jobs, size_t most, int64_t procs, uint64_t seed)
 {
     struct chance c = chance_of(seed, 1);

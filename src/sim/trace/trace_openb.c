@@ -1,4 +1,4 @@
-/* trace_openb.c - reading the files of the openb cluster. */
+/* trace_openb.c - reads the files of the openb cluster. */
 #include "sim/trace/trace_openb.h"
 
 #include <errno.h>
@@ -73,7 +73,7 @@ static int compare_pods(const void *a, const void *b)
     return strcmp(((const struct openb_pod *)a)->name, ((const struct openb_pod *)b)->name);
 }
 
-/* "A|B" as a list; a model that is named twice counts once. */
+/* Splits "A|B" to a list; a repeated model is added once. */
 static void list_models(struct openb_trace *t, struct openb_pod *pod)
 {
     size_t most = 1;

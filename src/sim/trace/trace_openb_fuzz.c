@@ -1,4 +1,6 @@
-/* trace_openb_fuzz.c - any three files are read, or refused with words. They are parted by bytes of 255. */
+/* trace_openb_fuzz.c - fuzzes the three files: each is read, or rejected with a text. The files are separated by bytes
+ * 255.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* trace_openb_test.c - the files of openb: what is read, and what is refused with its line. */
+/* trace_openb_test.c - tests reading the openb files, and errors with their lines. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +62,7 @@ static void sorted_by_name(void **state)
     assert_int_equal(t.pods[0].models_len, 0);
     assert_int_equal(t.pods[1].gpu_milli, 460);
     assert_string_equal(t.pods[1].spec, "T4|P100|T4");
-    assert_int_equal(t.pods[1].models_len, 2); /* a model that is named twice counts once */
+    assert_int_equal(t.pods[1].models_len, 2); /* a repeated model counts once */
     assert_string_equal(t.pods[1].models[1], "P100");
     assert_int_equal(t.arrivals_len, 4);
     assert_int_equal(t.arrivals[0], 2);

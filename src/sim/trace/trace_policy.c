@@ -1,4 +1,4 @@
-/* trace_policy.c - orders and ways of backfilling by name. */
+/* trace_policy.c - orders and kinds of backfilling by name. */
 #include "sim/trace/trace_policy.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 static const struct order {
     struct sim_named is;
     const char *ranking;
-    const char *after; /* the ranking of what comes after the reservations; NULL: the same */
+    const char *after; /* the ranking of jobs after the reservations; NULL: the same */
 } orders[] = {
     {{"fcfs", "who came first"},                                                   "fifo", NULL },
     {{"sjf", "who is predicted to run the shortest"},                              "sjf",  NULL },
@@ -25,7 +25,7 @@ static const struct backfill {
     bool strict;
     bool until_limit;
     uint32_t alike;
-    const char *ranking; /* of who may go before; NULL: as the order says */
+    const char *ranking; /* the ranking of backfilled jobs; NULL: that of the order */
 } backfills[] = {
     {{"none", "nothing goes before what waits"},                                             0,      true,  false, 0, NULL},
     {{"easy", "whoever does not delay the first in the queue"},                              1,      false, false, 0, NULL},

@@ -1,4 +1,4 @@
-/* trace_result.c - what became of the jobs of a trace, as numbers. */
+/* trace_result.c - computes numbers from the outcomes of a trace. */
 #include "sim/trace/trace_result.h"
 
 #include "base/math.h"
@@ -38,7 +38,7 @@ int64_t sim_job_held(const struct sim_job *job, bool by_gpus)
     return (int64_t)job->tasks * sim_task_held(job, by_gpus);
 }
 
-/* Of the lengths that decisions found, the lower one in the middle. */
+/* Returns the lower median of the queue lengths at decisions. */
 static double median(const struct sim_outcomes *o)
 {
     uint64_t all = 0, seen = 0;

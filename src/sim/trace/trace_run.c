@@ -1,16 +1,16 @@
-/* trace_run.c - the events of a trace, in order. */
+/* trace_run.c - processes the events of a trace in order. */
 #include "sim/trace/trace_run.h"
 
 #include "sim/trace/trace_engine.h"
 
 enum { PROGRESS_EVERY = 256 };
 
-/* At one moment in this order; submissions come between the two. */
+/* The order at one moment; submissions are processed between the two. */
 enum kind { KIND_EXPIRY, KIND_END };
 
 struct event {
     int64_t at_ns;
-    uint64_t order; /* of asking: what began first ends first */
+    uint64_t order; /* order of insertion: the job that started first ends first */
     uint32_t job;
     enum kind kind;
 };
@@ -18,18 +18,18 @@ struct event {
 struct run {
     const struct sim_setup *s;
     struct sim_engine e;
-    void *memory; /* the predictor's */
+    void *memory; /* of the predictor */
     VEC(struct event) heap;
     uint64_t order;
     struct due {
-        uint64_t end, expiry; /* the events that count; others are of a start that was taken back */
+        uint64_t end, expiry; /* the valid events; others belong to a start that was undone */
     } * due;
     VEC(uint32_t) ending;  /* at this moment */
-    VEC(uint32_t) waiting; /* and some that began since; kept only for predictors that are asked again */
+    VEC(uint32_t) waiting; /* may include jobs that have started; only kept for predictors that are asked again */
     size_t arrived, ended;
 };
 
-/* ---- a heap of events --------------------------------------------------------------------------------------------------- */
+/* ---- heap of events --------------------------------------------------------------------------------------------- */
 
 static bool is_before(const struct event *a, const struct event *b)
 {
@@ -63,7 +63,7 @@ static struct event event_take(struct run *r)
     return first;
 }
 
-/* ---- predictions -------------------------------------------------------------------------------------------------------- */
+/* ---- predictions ------------------------------------------------------------------------------------------------ */
 
 static int64_t cut(const struct sim_job *j, int64_t predicted_ns)
 {
@@ -82,7 +82,8 @@ static void watch_expiry(struct run *r, uint32_t job)
         r->due[job].expiry = event_add(r, KIND_EXPIRY, r->e.out->at[job].start_ns + predicted, job);
 }
 
-/* It runs on, for longer than was thought; past its request, for twice as long as that, as the planner would think. */
+/* Extends the prediction of a running job. After its requested time the job is expected to run twice as long, as in the
+ * planner. */
 static int expire(struct run *r, uint32_t job, struct berth_err *err)
 {
     const struct sim_predictor *p = r->s->predictor;
@@ -96,7 +97,7 @@ static int expire(struct run *r, uint32_t job, struct berth_err *err)
     return rc;
 }
 
-/* What waits of a user, after a job of its own has ended. */
+/* Predicts the waiting jobs of a user again, after one of the user's jobs has ended. */
 static int predict_again(struct run *r, sym user, int64_t now_ns, struct berth_err *err)
 {
     size_t kept = 0;
@@ -117,7 +118,7 @@ static int predict_again(struct run *r, sym user, int64_t now_ns, struct berth_e
     return rc;
 }
 
-/* ---- what happens --------------------------------------------------------------------------------------------------------- */
+/* ---- events ----------------------------------------------------------------------------------------------------- */
 
 static int decide(struct run *r, int64_t now_ns, struct berth_err *err)
 {
@@ -129,7 +130,7 @@ static int decide(struct run *r, int64_t now_ns, struct berth_err *err)
     for (size_t i = 0; rc == 0 && i < r->e.started.len; i++) {
         uint32_t job = r->e.started.at[i];
         if (r->e.jobs[job].waits)
-            continue; /* it was stopped again at once */
+            continue; /* the job was stopped again immediately */
         r->due[job].end = event_add(r, KIND_END, now_ns + r->s->trace->jobs[job].run_ns, job);
         watch_expiry(r, job);
     }
@@ -153,7 +154,7 @@ static int end(struct run *r, uint32_t job, int64_t now_ns, struct berth_err *er
 {
     const struct sim_job *j = &r->s->trace->jobs[job];
     int rc = 0;
-    if (r->due[job].end) /* it has not given back already what it held */
+    if (r->due[job].end) /* its resources are not freed yet */
         rc = sim_engine_end(&r->e, job, err);
     r->due[job].end = 0;
     r->e.out->at[job].end_ns = now_ns;
@@ -166,7 +167,7 @@ static int end(struct run *r, uint32_t job, int64_t now_ns, struct berth_err *er
     return rc ? rc : decide(r, now_ns, err);
 }
 
-/* Of what ends now: where that was predicted, its room counts as free before anybody else comes. */
+/* Frees the resources of jobs that end now as predicted, before any submission. */
 static int give_back(struct run *r, int64_t now_ns, struct berth_err *err)
 {
     int rc = 0;
@@ -181,7 +182,7 @@ static int give_back(struct run *r, int64_t now_ns, struct berth_err *err)
     return rc;
 }
 
-/* Corrects predictions, and notes what ends. */
+/* Corrects predictions, and collects the jobs that end. */
 static int take_events(struct run *r, int64_t now_ns, struct berth_err *err)
 {
     int rc = 0;

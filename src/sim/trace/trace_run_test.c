@@ -1,4 +1,6 @@
-/* trace_run_test.c - traces played: small ones worked out by hand, and random ones against EASY as a textbook has it. */
+/* trace_run_test.c - tests simulated traces: small ones calculated by hand, and random ones against a simple EASY
+ * implementation.
+ */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -29,12 +31,12 @@ static struct sim_outcomes play(const struct kit_job *jobs, size_t len, int64_t 
     return out;
 }
 
-/* ---- by hand -------------------------------------------------------------------------------------------------------- */
+/* ---- by hand ---------------------------------------------------------------------------------------------------- */
 
 static void policies_by_hand(void **state)
 {
-    /* Of 4 processors 3 are taken until 100. The second wants all of them; then a long one, a short one, and one that ends
-     * just in time. */
+    /* Of 4 processors 3 are in use until 100. The second job needs all 4; then follow a long job, a short job, and a
+     * job that ends just in time. */
     static const struct kit_job jobs[] = {
         {0, 100, 100, 3},
         {1, 50,  60,  4},
@@ -46,9 +48,9 @@ static void policies_by_hand(void **state)
         const char *order, *backfill, *predict;
         int64_t want[LEN(jobs)];
     } rows[] = {
-        {"fcfs", "none",   "request",     {0, 100, 150, 150, 150}}, /* all wait for the second */
-        {"fcfs", "greedy", "request",     {0, 202, 2, 100, 100}  }, /* it waits for all */
-        {"fcfs", "easy",   "request",     {0, 100, 150, 3, 33}   }, /* 3 + 40 and 33 + 66 are by 100 */
+        {"fcfs", "none",   "request",     {0, 100, 150, 150, 150}}, /* all wait for the second job */
+        {"fcfs", "greedy", "request",     {0, 202, 2, 100, 100}  }, /* the second job waits for all others */
+        {"fcfs", "easy",   "request",     {0, 100, 150, 3, 33}   }, /* 3 + 40 and 33 + 66 end by 100 */
         {"sjf",  "none",   "request",     {0, 100, 150, 3, 150}  }, /* only the fourth is shorter than the second */
         {"fcfs", "easy",   "clairvoyant", {0, 100, 150, 3, 33}   },
     };
@@ -63,7 +65,8 @@ static void policies_by_hand(void **state)
     }
 }
 
-/* Nobody knows better than that the third is shorter; then the first is over at once, and both are expected to be. */
+/* Without history the third job has the shorter prediction. Then the first job ends early, and both predictions become
+ * short. */
 static void what_waits_is_predicted_anew(void **state)
 {
     static const struct kit_job jobs[] = {
@@ -79,10 +82,11 @@ static void what_waits_is_predicted_anew(void **state)
     assert_int_equal(kit_start(&learned, 2), 20);
 }
 
-/* What was predicted to end now is free before anybody comes; what was not, only after all have. */
+/* A job that ends as predicted frees its resources before submissions; a job that ends otherwise, after them. */
 static void what_ends_as_predicted_makes_room_first(void **state)
 {
-    /* At 10 the first ends; a wide one comes, and then a narrow one that would start at once were the wide one to wait. */
+    /* At 10 the first job ends; a wide job arrives, then a narrow one, which would start at once if the wide one
+     * waited. */
     static const struct kit_job as_predicted[] = {
         {0,  10, 10, 2},
         {10, 10, 10, 3},
@@ -98,22 +102,23 @@ static void what_ends_as_predicted_makes_room_first(void **state)
     assert_int_equal(kit_start(&a, 1), 10);
     assert_int_equal(kit_start(&a, 2), 20);
     CLEANUP(sim_outcomes) struct sim_outcomes b = play(early, 3, 3, "fcfs", "easy", "request");
-    /* At 10 it comes before the end does: the second is expected at 20, it would end at 25. Then the second starts. */
+    /* At 10 the job arrives before the end: the second is expected at 20, but would end at 25. Then the second
+     * starts. */
     assert_int_equal(kit_start(&b, 1), 10);
     assert_int_equal(kit_start(&b, 2), 20);
 }
 
-/* EASY++: a user's two short runs make the third job look short, wrongly; it is corrected, by a minute first. */
+/* EASY++: two short runs of a user make the third job's prediction too short; it is corrected, first by a minute. */
 static void predictions_that_prove_too_short_grow(void **state)
 {
     static const struct kit_job jobs[] = {
         {0,   10,  500, 1},
         {0,   10,  500, 1},
         {20,  200, 500, 2}, /* predicted: 10; corrected at 30 (to 70) and at 90 (to 310) */
-        {21,  5,   5,   3}, /* the head: expected at 30, then at 90, then at 330 */
-        {35,  40,  40,  1}, /* predicted: 10, to end by 90: starts at once, and holds on until 75 */
+        {21,  5,   5,   3}, /* the head of the queue: expected at 30, then at 90, then at 330 */
+        {35,  40,  40,  1}, /* predicted: 10, to end by 90: starts at once, and runs until 75 */
         {91,  80,  80,  1}, /* predicted: (10 + 40) / 2 = 25, by 330 */
-        {120, 5,   5,   1}, /* the processor is taken */
+        {120, 5,   5,   1}, /* the processor is in use */
     };
     (void)state;
     CLEANUP(sim_outcomes) struct sim_outcomes out = play(jobs, LEN(jobs), 3, "sjbf", "easy", "last2");
@@ -168,7 +173,7 @@ static void time_has_an_end(void **state)
     assert_null(out.at);
 }
 
-/* Of those who come at one moment the first is the first, however many there were before; here seven at a time. */
+/* Jobs submitted at one moment keep their order, after any number of earlier jobs; here seven at a time. */
 static void many_jobs_keep_their_order(void **state)
 {
     enum { MANY = 10000 };
@@ -182,7 +187,7 @@ static void many_jobs_keep_their_order(void **state)
     mem_free(jobs);
 }
 
-/* ---- several nodes, tasks, GPUs ------------------------------------------------------------------------------------ */
+/* ---- several nodes, tasks, GPUs --------------------------------------------------------------------------------- */
 
 static void tasks_stand_together_on_several_nodes(void **state)
 {
@@ -205,7 +210,7 @@ static void tasks_stand_together_on_several_nodes(void **state)
     j.id = 2;
     j.tasks = 2;
     j.gpus = 2;
-    sim_trace_add(&t, &j); /* both nodes whole */
+    sim_trace_add(&t, &j); /* both nodes completely */
     j.id = 3;
     j.tasks = 3;
     j.gpus = 1;
@@ -228,7 +233,7 @@ static void tasks_stand_together_on_several_nodes(void **state)
     assert_int_equal(out.points[2].held, 0);
 }
 
-/* A job of a higher priority stops another, which begins anew. */
+/* A job of a higher priority preempts another, which starts again. */
 static void what_is_stopped_begins_anew(void **state)
 {
     static const struct kit_job jobs[] = {
@@ -251,7 +256,7 @@ static void what_is_stopped_begins_anew(void **state)
     assert_int_equal(out.at[0].end_ns, 1600 * SIM_SECOND_NS);
 }
 
-/* An elastic job starts with what there is room for, gives tasks to a job of a higher priority, and takes them back. */
+/* An elastic job starts with the tasks that fit, gives tasks to a job of a higher priority, and gets them back. */
 static void elastic_jobs_shrink_and_grow(void **state)
 {
     static const struct kit_job jobs[] = {
@@ -282,13 +287,13 @@ static void elastic_jobs_shrink_and_grow(void **state)
     }
     assert_int_equal(out.points[1].running, 2);
     assert_int_equal(out.points[3].held, 0);
-    /* Two of the six tasks never found room, two more had none for 100 s. */
+    /* Two of the six tasks never fitted, two more did not for 100 s. */
     assert_true(fabs(out.at[0].missing_s - 2200) < 1e-9);
     struct sim_summary m = sim_summarise(&t, &out, false);
     assert_true(fabs(m.utilisation - 1) < 1e-12);
 }
 
-/* ---- whose decisions these are ---------------------------------------------------------------------------------------- */
+/* ---- the planner decides ---------------------------------------------------------------------------------------- */
 
 /* Last come, first served. */
 static int backwards(void *ctx, const struct berth_factors *in, int64_t *keys, struct berth_err *err)
@@ -300,7 +305,7 @@ static int backwards(void *ctx, const struct berth_factors *in, int64_t *keys, s
     return 0;
 }
 
-/* Another ranking, another score in the planner: other results. The engine has neither. */
+/* Another ranking or score in the planner gives other results. The engine itself has neither. */
 static void the_planner_decides(void **state)
 {
     static const struct kit_job jobs[] = {
@@ -370,7 +375,7 @@ static void a_score_decides_where(void **state)
     assert_int_equal(kit_start(&spread_out, 2), 100);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------------------------------- */
 
 static void numbers_by_hand(void **state)
 {
@@ -402,11 +407,11 @@ static void numbers_by_hand(void **state)
     assert_true(m.queue_median == 1);
 }
 
-/* ---- EASY as a textbook has it ------------------------------------------------------------------------------------------------ */
+/* ---- simple EASY implementation --------------------------------------------------------------------------------- */
 
 struct naive_job {
     struct kit_job is;
-    int64_t predicted, start; /* -1: not yet */
+    int64_t predicted, start; /* -1: not started */
     bool over;
     int grown;
 };
@@ -418,7 +423,7 @@ struct naive {
     bool shortest;
 };
 
-/* Processors that nobody holds from `at` on, by predictions; what is predicted to end then holds none. */
+/* Returns the processors that are free from `at` on, by predictions; a job predicted to end at that time uses none. */
 static int64_t naive_free(const struct naive *n, int64_t at)
 {
     int64_t held = 0;
@@ -436,7 +441,7 @@ static struct naive_job *naive_waits(struct naive *n, size_t i)
     return j->start < 0 && j->is.submit <= n->now && j->predicted ? j : NULL;
 }
 
-/* The first moment from now on at which the head fits. */
+/* Returns the first moment from now on at which the head of the queue fits. */
 static int64_t naive_shadow(const struct naive *n, int64_t procs)
 {
     int64_t best = INT64_MAX;
@@ -485,7 +490,7 @@ static void naive_decide(struct naive *n)
     }
 }
 
-/* Twice as long, at most the request. */
+/* Doubles the prediction, up to the requested time. */
 static int64_t twice(int64_t predicted, int64_t request)
 {
     return 2 * predicted < request ? 2 * predicted : request;
@@ -503,7 +508,7 @@ static void naive_moment(struct naive *n, int64_t (*predict)(const struct kit_jo
             n->jobs[i].predicted = predict(&n->jobs[i].is);
             naive_decide(n);
         }
-    for (bool more = true; more;) { /* in order of their starts; those that began now and are over, too */
+    for (bool more = true; more;) { /* in order of their starts, including jobs that start now and end immediately */
         struct naive_job *first = NULL;
         for (size_t i = 0; i < n->len; i++) {
             struct naive_job *j = &n->jobs[i];
@@ -561,7 +566,7 @@ static void random_traces_agree(const char *order, const char *predictor, int64_
         n.len = kit_random(jobs, 60, n.procs, seed);
         for (size_t i = 0; i < n.len; i++) {
             if (jobs[i].run == 0)
-                jobs[i].run = 1; /* of several that begin and are over at once the textbook knows no order */
+                jobs[i].run = 1; /* several jobs with run time 0 would have no defined order */
             n.jobs[i] = (struct naive_job){.is = jobs[i], .start = -1};
         }
         kit_trace(&t, jobs, n.len);

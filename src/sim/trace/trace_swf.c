@@ -1,4 +1,5 @@
-/* trace_swf.c - reads the Standard Workload Format: a line for each job, 18 numbers; comments begin with a semicolon. */
+/* trace_swf.c - reads the Standard Workload Format: one line with 18 numbers per job; comments begin with a semicolon.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include "base/mem.h"
 #include "sim/trace/trace.h"
 
-/* The columns, in their order; -1 in a file: not known. */
+/* The columns, in order; -1 in a file: unknown. */
 enum column {
     COLUMN_ID,
     COLUMN_SUBMIT,
@@ -29,7 +30,7 @@ enum column {
     COLUMN_BEFORE,
     COLUMN_THINK,
     COLUMNS,
-    COLUMNS_LEAST = COLUMN_TIME_ASKED + 1, /* what a job cannot be told without */
+    COLUMNS_LEAST = COLUMN_TIME_ASKED + 1, /* the minimum that describes a job */
 };
 
 #define SECONDS_MAX ((int64_t)1 << 33) /* 272 years */
@@ -54,7 +55,7 @@ static const char *const names[COLUMNS] = {"job number",
                                            "preceding job",
                                            "think time"};
 
-/* A whole number; a fraction, which some logs have, is cut off. */
+/* Reads a whole number; the fraction that some logs have is truncated. */
 static bool number_read(char **at, int64_t *ret)
 {
     char *end;
@@ -122,7 +123,7 @@ static void job_add(struct sim_trace *t, const int64_t at[static COLUMNS])
                                        .cpu_milli = procs * 1000});
 }
 
-/* "; MaxProcs: 100"; a log that only counts nodes has one processor in each. */
+/* Reads "; MaxProcs: 100"; a log that only gives nodes has one processor per node. */
 static void header_read(struct sim_trace *t, const char *line, bool *by_procs)
 {
     long long n;

@@ -1,4 +1,6 @@
-/* trace_swf_fuzz.c - any bytes as a log: read or refused; what is read is sorted, in range, and can be played. */
+/* trace_swf_fuzz.c - fuzzes the SWF reader: a log is read or rejected; the jobs are sorted, in range, and can be
+ * simulated.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +23,7 @@ static void jobs_see(const struct sim_trace *t)
     }
 }
 
-/* The first few, on a machine that may be too small for some. */
+/* Simulates the first few jobs, on a machine that may be too small for some of them. */
 static void jobs_play(struct sim_trace *t)
 {
     CLEANUP(sim_outcomes) struct sim_outcomes out = {0};

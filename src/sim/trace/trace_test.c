@@ -1,4 +1,4 @@
-/* trace_test.c - reading logs of the Standard Workload Format: what is taken, and which line is wrong. */
+/* trace_test.c - tests reading of the Standard Workload Format: accepted logs, and errors with their lines. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "sim/trace/trace.h"
 
-/* A file of the test's own, gone at its end. */
+/* A temporary file of the test. */
 struct scratch {
     char path[64];
 };
@@ -40,7 +40,7 @@ static int read_text(const char *text, struct sim_trace *t, struct berth_err *er
     CLEANUP(scratch) struct scratch s = scratch_new(text, strlen(text));
     int rc = sim_trace_swf_read(s.path, t, err);
     char *at = rc ? strstr(err->text, s.path) : NULL;
-    if (at) /* what follows is the same in every run */
+    if (at) /* the rest of the text is the same in every run */
         memmove(at, at + strlen(s.path), strlen(at + strlen(s.path)) + 1);
     return rc;
 }
@@ -57,11 +57,11 @@ static void see_two(const struct sim_trace *t)
     assert_int_equal(t->len, 2);
     assert_int_equal(t->procs, 128);
     const struct sim_job *a = &t->jobs[0], *b = &t->jobs[1];
-    assert_int_equal(a->id, 5); /* by submission */
+    assert_int_equal(a->id, 5); /* ordered by submission */
     assert_int_equal(a->submit_ns, 20 * SIM_SECOND_NS);
     assert_int_equal(a->run_ns, 40 * SIM_SECOND_NS);
-    assert_int_equal(a->request_ns, 40 * SIM_SECOND_NS); /* none: as it ran */
-    assert_int_equal(a->cpu_milli, 2000);                /* none: as were allocated */
+    assert_int_equal(a->request_ns, 40 * SIM_SECOND_NS); /* not given: the run time */
+    assert_int_equal(a->cpu_milli, 2000);                /* not given: as allocated */
     assert_int_equal(a->tasks, 1);
     assert_int_equal(b->id, 7);
     assert_int_equal(b->request_ns, 60 * SIM_SECOND_NS);
@@ -113,7 +113,7 @@ static void jobs_that_never_ran_are_left_out(void **state)
     assert_int_equal(read_text("1 0 0 -1 4 -1 -1 4 60\n"   /* cancelled */
                                "2 0 0 10 -1 -1 -1 -1 60\n" /* no processors */
                                "3 -1 0 10 1 -1 -1 1 60\n"  /* no submission */
-                               "4 0 0 0 1 -1 -1 1 60\n",   /* over at once: it ran */
+                               "4 0 0 0 1 -1 -1 1 60\n",   /* ended at once: it ran */
                                &t, &err),
                      0);
     assert_int_equal(t.len, 1);
@@ -169,7 +169,7 @@ static void what_is_no_text_is_refused(void **state)
     assert_string_equal(err.text, "/nowhere/log.swf: No such file or directory");
 }
 
-/* Lines of any length, also without an end. */
+/* Lines of any length, also without a line end. */
 static void long_lines_are_whole(void **state)
 {
     CLEANUP(sim_lines) struct sim_lines l = {0};
