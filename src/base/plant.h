@@ -1,4 +1,4 @@
-/* plant.h - deliberate bugs, with which tests/plants_check.sh verifies that the simulator's invariant checks find each
+/* plant.h - deliberate bugs, with which tests/tools/plants_check.sh verifies that the simulator's invariant checks find each
  * bug.
  *
  * `if (PLANTED(NAME))` marks a place for a bug. The condition is false and costs nothing, except in builds with
