@@ -110,12 +110,21 @@ static bool rests_on_quotas(struct unit *u, struct change *change, const struct 
     return still;
 }
 
-static bool step_place(struct unit *u, struct change *change, const struct step *s)
+/* A reserved place is assigned under the same guards as a new one is taken. The workload is one of them: it decides how
+ * many pods are wanted and whether a pod may have a second instance. Returns the workload, or NULL after a conflict. */
+static const struct object *rests_on_place(struct unit *u, struct change *change, const struct step *s)
 {
     const struct object *work = state_find_work(change->state, s->workload);
-    if (!work || !rests_on(u, change, work->kind, work->id) || !rests_on(u, change, KIND_NODE, s->node) ||
-        !rests_on_quotas(u, change, work) || !rests_on_others(u, change, work, s) ||
-        !ledger_write(u, change, s->node) || (s->op == BERTH_PLACE && !pin_volumes(u, change, work, s->node)))
+    bool rests = work && rests_on(u, change, work->kind, work->id) && rests_on(u, change, KIND_NODE, s->node) &&
+                 rests_on_quotas(u, change, work) && rests_on_others(u, change, work, s) &&
+                 ledger_write(u, change, s->node);
+    return rests ? work : NULL;
+}
+
+static bool step_place(struct unit *u, struct change *change, const struct step *s)
+{
+    const struct object *work = rests_on_place(u, change, s);
+    if (!work || (s->op == BERTH_PLACE && !pin_volumes(u, change, work, s->node)))
         return false;
     change_put(change, KIND_INSTANCE, unit_instance_id(&u->arena, s->instance), json_incref(s->doc));
     return true;
@@ -148,11 +157,11 @@ static bool step_change(struct unit *u, struct change *change, const struct step
         return true;
     }
     json_t *doc = change_edit(change, KIND_INSTANCE, id);
-    const struct object *work = s->op == BERTH_PROMOTE ? state_find_work(change->state, s->workload) : NULL;
-    if (s->op == BERTH_PROMOTE && (!work || !rests_on_quotas(u, change, work) || !rests_on_others(u, change, work, s) ||
-                                   !rests_on(u, change, KIND_NODE, s->node) || !ledger_write(u, change, s->node) ||
-                                   !pin_volumes(u, change, work, s->node)))
-        return false;
+    if (s->op == BERTH_PROMOTE) {
+        const struct object *work = rests_on_place(u, change, s);
+        if (!work || !pin_volumes(u, change, work, s->node))
+            return false;
+    }
     if (s->op == BERTH_ADJUST) {
         json_t *limited = unit_doc_limited(doc, s->resource, s->limit, u->basis.now_ns, &u->arena);
         if (limited)

@@ -4,6 +4,7 @@
 #include "control/api/kit_test.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "control/control_parts.h"
 #include "control/journal/replay.h"
@@ -291,6 +292,76 @@ static void a_restarted_daemon_grants_fresh_leases(void **state)
     kit_done(&k);
 }
 
+/* The instances of pod db/0: "number:node state, number:node state". */
+static const char *db_0(struct kit *k, struct str *text)
+{
+    const struct object *work = state_find(control_state(k->control), KIND_APP, "db.admin");
+    assert_non_null(work);
+    str_clear(text);
+    for (size_t i = 0; i < work->work->instances_len; i++) {
+        const struct instance_view *v = work->work->instances[i]->instance;
+        if (v->ordinal == 0)
+            str_addf(text, "%s%" PRIu64 ":%s %s", text->len ? ", " : "", v->number, v->node,
+                     berth_state_name(v->state));
+    }
+    return str_text(text);
+}
+
+/* Node n0 with instance 3 of db/0 is lost. An app with two replicas may have a second instance at once: instance 5 is
+ * reserved on n1, where instance 2 of job 1 stops for it. Its end has been reported since the last plan. */
+static void reserve_beside_a_lost_instance(struct kit *k)
+{
+    CLEANUP(str) struct str text = {0};
+    cluster(k, 4);
+    CALL(k, 200, ADMIN, "PATCH", "/v1/system/settings", "{preempt_min_run_s: 0}");
+    CALL(k, 201, ADMIN, "POST", "/v1/jobs", "{command: [x], node: n1, priority: -5, requests: {cpu: 4}}");
+    CALL(k, 201, ADMIN, "POST", "/v1/jobs", "{command: [x], node: n2, priority: 5, requests: {cpu: 4}}");
+    kit_plan(k);
+    CALL(k, 201, ADMIN, "POST", "/v1/apps", "{name: db, replicas: 2, max_per_node: 1, requests: {cpu: 3}}");
+    kit_plan(k);
+    assert_string_equal(db_0(k, &text), "3:n0 assigned");
+    CALL(k, 200, ADMIN, "POST", "/v1/nodes/n0/report", "{epoch: 1, seq: 1, instances: [{id: 3, state: running}]}");
+    kit_sleep(k, 35);
+    assert_string_equal(db_0(k, &text), "3:n0 running, 5:n1 reserved");
+    CALL(k, 200, ADMIN, "POST", "/v1/nodes/n1/report",
+         "{epoch: 1, seq: 1, instances: [{id: 2, state: ended, exit: 0}]}");
+}
+
+static void a_promotion_conflicts_with_a_change_of_its_workload(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *method, *path, *json;
+        const char *planned, *ended; /* after the plans; after the end of instance 3 as well */
+    } rows[] = {
+        {"POST",  "/v1/apps/db/scale", "{\"replicas\": 1}",        "3:n0 stopping",                ""             },
+        {"POST",  "/v1/apps/db/scale", "{\"replicas\": 0}",        "3:n0 stopping",                ""             },
+        {"PATCH", "/v1/apps/db",       "{\"on_lost\": \"fence\"}", "3:n0 stopping, 5:n1 reserved", "5:n1 assigned"},
+        {"PATCH", "/v1/apps/db",       "{\"display\": \"DB\"}",    "3:n0 running, 5:n1 assigned",  "5:n1 assigned"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CLEANUP(str) struct str text = {0};
+        struct kit k;
+        print_message("# %s\n", rows[i].json);
+        reserve_beside_a_lost_instance(&k);
+        /* The request is in the store's queue when the plan assigns the reserved place. */
+        queue(&k, rows[i].method, rows[i].path, rows[i].json);
+        (void)scheduler_step(control_scheduler(k.control), k.steady_ns);
+        assert_int_equal(seen(&k).actions, 1);
+        kit_plan(&k);
+        assert_int_equal(k.status, 200);
+        assert_string_equal(db_0(&k, &text), rows[i].planned);
+        CALL(&k, 200, ADMIN, "POST", "/v1/nodes/n0/report",
+             "{epoch: 1, seq: 2, instances: [{id: 3, state: ended, exit: 0}]}");
+        kit_plan(&k);
+        assert_string_equal(db_0(&k, &text), rows[i].ended);
+        assert_int_equal(seen(&k).assumed, 0);
+        assert_int_equal(state_audit(control_state(k.control), NULL), 0);
+        replays(&k, 1);
+        kit_done(&k);
+    }
+}
+
 /* Makes a plan when the request is answered, before later events of the store are delivered. */
 static void plan_when_answered(void *ctx, struct answer *answer)
 {
@@ -508,6 +579,7 @@ int main(void)
         cmocka_unit_test(planning_goes_on_after_a_crash),
         cmocka_unit_test(a_node_that_falls_silent_is_lost_and_comes_back),
         cmocka_unit_test(a_restarted_daemon_grants_fresh_leases),
+        cmocka_unit_test(a_promotion_conflicts_with_a_change_of_its_workload),
         cmocka_unit_test(a_plan_falls_with_what_it_took_for_granted),
         cmocka_unit_test(the_plans_of_every_daemon_are_replayed),
         cmocka_unit_test(one_that_is_stopping_declares_nobody_lost),
