@@ -117,7 +117,7 @@ class Process:
             return self.process.wait()
 
 
-def tell_crashes():
+def print_crashes():
     """Prints the programs that a crash signal ended: tools/test fails a test that prints such a line and does not retry
     it."""
     for one in Process.started:
@@ -313,7 +313,7 @@ def status_of(pid):
     return {key: value.split() for key, _, value in (line.partition(":") for line in lines)}
 
 
-def half_of(agent):
+def net_sandbox_of(agent):
     """Returns the pid of this agent's net sandbox, or None."""
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -363,7 +363,7 @@ def main():
             for line in traceback.format_exc().splitlines():
                 print(f"# {line}", flush=True)
     print(f"1..{len(wanted)}")
-    tell_crashes()
+    print_crashes()
     sys.exit(1 if failed else 0)
 
 

@@ -28,7 +28,7 @@ NARROWED = "p=; [ -x /bin/busybox ] && p=busybox; $p grep ^Seccomp: /proc/self/s
 
 
 @case
-def little_may_be_asked_of_the_kernel():
+def system_calls_are_filtered():
     with Cluster() as c:
         c.node("n1")
         job = c.job(["/bin/sh", "-c", f"{NARROWED}; sleep 60"], retries=0)
@@ -117,7 +117,7 @@ def pid_namespaces(pids):
 
 
 @case
-def a_job_has_process_numbers_of_its_own():
+def a_workload_has_its_own_pid_namespace():
     """Instances of one workload share a pid namespace on a node, whichever agent started them. They see no other
     processes, not even other workloads of their owner."""
     count = "for p in /proc/[0-9]*; do echo $p; done | wc -l"
@@ -145,7 +145,7 @@ def a_job_has_process_numbers_of_its_own():
 
 
 @case
-def the_agent_dies_and_what_runs_goes_on():
+def instances_survive_a_kill_of_the_agent():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(["/bin/sh", "-c", "echo begin; exec sleep 600"])
@@ -171,7 +171,7 @@ def the_agent_dies_and_what_runs_goes_on():
 
 
 @case
-def the_daemon_dies_and_nothing_stops():
+def instances_survive_a_kill_of_the_daemon():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(["/bin/sleep", "600"])
@@ -232,7 +232,7 @@ def logs_are_followed_over_restarts_of_daemon_and_agent():
 
 
 @case
-def a_log_that_is_gone_after_a_restart_is_told():
+def a_missing_log_after_a_restart_is_reported():
     with Cluster() as c:
         c.node("n1")
         job = c.job(["/bin/sh", "-c", COUNTS], retries=0)
@@ -250,7 +250,7 @@ def a_log_that_is_gone_after_a_restart_is_told():
 
 
 @case
-def a_migration_is_waited_for_over_a_restart_of_the_daemon():
+def waiting_for_a_migration_survives_a_restart_of_the_daemon():
     slow = "sleep 4; " + WEB[2]
     with Cluster() as c:
         c.node("n1"), c.node("n2")
@@ -271,7 +271,7 @@ def a_migration_is_waited_for_over_a_restart_of_the_daemon():
 
 
 @case
-def stubborn_ones_are_killed_and_double_forks_do_not_escape():
+def instances_that_ignore_sigterm_are_killed_with_double_forks():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(["/bin/sh", "-c", "trap '' TERM; (setsid sleep 600 &) ; (setsid setsid sleep 601 &); while :; do sleep 1; done"],
@@ -300,7 +300,7 @@ def exec_signal_and_progress():
 
 
 @case
-def what_does_not_read_or_is_slow_holds_up_nobody():
+def slow_or_unread_sessions_do_not_delay_others():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(["/bin/sleep", "600"])
@@ -330,7 +330,7 @@ def cpu_ticks(pid):
 
 
 @case
-def a_health_check_may_talk():
+def a_health_check_may_print():
     with Cluster() as c:
         c.node("n1")
         app = c.app(name="calm", command=["/bin/sleep", "600"],
@@ -345,7 +345,7 @@ def uid_of(c, job):
 
 
 @case
-def limits_hold():
+def limits_are_enforced():
     with Cluster() as c:
         c.node("n1")
         hog = c.job(["/usr/bin/python3", "-c", "x = bytearray(400 << 20); import time; time.sleep(600)"],
@@ -556,7 +556,7 @@ def ports_by_socket_and_exclusive_resources():
 
 
 @case
-def a_resource_called_tcp_is_no_port():
+def a_resource_named_tcp_is_not_a_port():
     with Cluster() as c:
         c.node("n1")
         greedy = c.app(name="greedy", command=["/bin/sleep", "600"], replicas=2, endpoints=[{"name": "a", "await": False}],
@@ -615,7 +615,7 @@ def files_are_copied_and_pods_migrate():
 
 
 @case
-def an_address_that_is_dead_is_passed_over():
+def a_dead_address_is_skipped():
     with Cluster() as c:
         agent = c.agent("n1").join()
         path = agent.state / "identity/node.json"

@@ -190,7 +190,7 @@ def status_of(pid):
 
 
 @case
-def one_that_hides_from_its_parent():
+def processes_that_leave_their_session():
     with Beside() as c:
         ends = c.job(["/usr/bin/python3", "-c", HIDE])
         c.wait_state("jobs", ends, "ended")
@@ -203,7 +203,7 @@ def one_that_hides_from_its_parent():
 
 
 @case
-def a_flood_of_words():
+def a_flood_of_output():
     with Beside() as c:
         before = c.ticks()
         flood = c.job(["/usr/bin/yes", "x" * 200], log={"size": "64Ki", "files": 2}, limits={"cpu": "500m"})
@@ -226,7 +226,7 @@ def a_flood_of_words():
 
 
 @case
-def a_full_disk_of_its_own():
+def a_full_tmpfs():
     with Beside() as c:
         fill = c.job(["/bin/sh", "-c", "dd if=/dev/zero of=/scratch/a bs=1M 2>&1; df -k /scratch; echo full; sleep 600"],
                      mounts=[{"path": "/scratch", "tmpfs": "8Mi"}])
@@ -237,7 +237,7 @@ def a_full_disk_of_its_own():
 
 
 @case
-def one_that_clings_and_has_a_secret():
+def a_stopped_job_with_a_secret():
     with Beside() as c:
         c.berth("secret", "set", "key", "value=keep-this-to-yourself")
         job = c.job(["/bin/sh", "-c", STUBBORN + "cat /run/key/value >/dev/null; (" + STUBBORN + "kill -STOP $$; sleep 600) & "
@@ -252,7 +252,7 @@ def one_that_clings_and_has_a_secret():
 
 
 @case
-def a_storm_through_exec():
+def a_fork_storm_through_exec():
     with Beside() as c:
         if not c.enforced("pids"):
             return
@@ -268,7 +268,7 @@ def a_storm_through_exec():
 
 
 @case
-def a_hundred_that_end_at_once():
+def a_hundred_jobs_that_end_at_once():
     with Beside() as c:
         jobs = [c.job(["/bin/sh", "-c", "exit 0"] if n % 2 else ["/bin/true"], name=f"t{n}") for n in range(100)]
         for job in jobs:
@@ -277,7 +277,7 @@ def a_hundred_that_end_at_once():
 
 
 @case
-def a_hundred_hostile_ones():
+def a_hundred_hostile_jobs():
     kinds = [["/usr/bin/python3", "-c", BOMB], ["/usr/bin/python3", "-c", HOG], ["/usr/bin/python3", "-c", HIDE],
              ["/usr/bin/python3", "-c", LISTEN], ["/usr/bin/yes", "x" * 200],
              ["/bin/sh", "-c", "dd if=/dev/zero of=/scratch/a bs=1M; sleep 600"],
@@ -385,7 +385,7 @@ time.sleep(600)
 
 
 @case
-def ports_of_other_apps_are_theirs():
+def ports_of_other_apps_cannot_be_bound():
     """A job cannot bind a port in the range of an app on its node; a job that had bound one before is reported at
     both."""
     def binds(first, last, kind, name):

@@ -329,20 +329,20 @@ none() {
 }
 
 serve --init --agents "127.0.0.1:$(free_port)" || exit 1
-check "one line to paste" a_line_to_paste
-check "a machine joins by it and is ready" it_joins
+check "node add prints one line to paste" a_line_to_paste
+check "a machine joins with it and is ready" it_joins
 check "a token works once" tokens_work_once
-check "what is to be signed is looked at" requests_are_looked_at
-check "a certificate opens only what is its node's" only_what_is_its_own
-check "no certificate, or a foreign one" no_certificate_or_a_foreign_one
+check "certificate requests are checked" requests_are_looked_at
+check "a certificate gives access to its own node only" only_what_is_its_own
+check "missing and foreign certificates are refused" no_certificate_or_a_foreign_one
 check "a certificate is renewed" renewed
-check "a certificate that is over" expired
-check "released and added again" released_and_added_again
-check "less counts, more must be accepted" grown_and_accepted
-check "drain and remove wait" drained_with_progress
-check "a drain says what is left" a_drain_says_what_is_left
+check "an expired certificate is refused" expired
+check "a node is removed and added again" released_and_added_again
+check "smaller hardware counts, larger must be accepted" grown_and_accepted
+check "drain and remove wait for instances" drained_with_progress
+check "a drain shows the remaining instances" a_drain_says_what_is_left
 check "a restart changes nothing for agents" a_restart_changes_nothing_for_agents
 check "no process shows the token" no_process_shows_the_token
-check "no agents" none
+check "berthd runs without an agents' address" none
 
 kit_end

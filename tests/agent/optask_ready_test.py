@@ -145,7 +145,7 @@ def packages_of_three_families():
 
 
 @case
-def faults_of_package_managers_are_told_apart():
+def faults_of_package_managers_have_exit_codes():
     for said, code in (("E: Write error - write (28: No space left on device)", 80),
                        ("Err:1 Temporary failure resolving 'deb.debian.org'", 81), ("E: Failed to fetch http://x", 81),
                        ("E: Unable to locate package nope", 82), ("dpkg was interrupted", 82)):
@@ -167,7 +167,7 @@ def the_real_package_manager_of_this_system():
 
 
 @case
-def an_upgrade_and_the_way_back():
+def an_upgrade_and_its_undo():
     with Task("system-upgrade", "debian") as t:
         (t.work / "versions").write_text("installed bash 1\ninstalled sed 1\n")
         t.stand_in("dpkg-query", "cat $WORK/versions")
@@ -300,7 +300,7 @@ def an_upgrade_in_the_other_slot():
 
 
 @case
-def a_slot_that_was_written_over():
+def an_overwritten_slot_cannot_be_restored():
     for unfinished in (False, True):
         with Slots(Inside.shared()) as s:
             t = s.task
@@ -535,7 +535,7 @@ def huge_pages_of_this_kernel():
 
 
 @case
-def huge_pages_from_the_next_start_on():
+def huge_pages_from_the_next_boot_on():
     with Task("huge-pages", "debian") as t:
         t.stand_in("update-grub", "")
         t.run("--boot", "1Gi=4", "2Mi=16")
@@ -580,7 +580,7 @@ esac""")
 # ---- all of them ----
 
 @case
-def each_says_what_it_is_and_is_clean():
+def each_script_has_a_header_and_passes_shellcheck():
     assert NAMES == ["driver", "huge-pages", "mount", "package-install", "sysctl", "system-file", "system-upgrade", "user"]
     listed = subprocess.run([os.environ["BERTH_BUILD"] + "/src/cli/berth", "optask", "ready"], capture_output=True,
                             text=True, env=dict(os.environ, BERTH_OPTASKS=str(FOLDER), COLUMNS="400"), check=True).stdout

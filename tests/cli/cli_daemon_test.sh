@@ -569,7 +569,7 @@ check "a server that is down ends with 7" server_down
 check "mistakes end with 2" mistakes_are_usage
 check "contexts" contexts
 check "manual pages" manuals
-check "a broken connection and a busy server are tried again" tries_again
+check "requests are repeated after a broken connection and for a busy server" tries_again
 if ! listen=127.0.0.1:$(free_port) start "$work/data" --init --token-file "$work/admin.token"; then
     echo "berthd does not start"
     exit 1
@@ -582,13 +582,13 @@ check "jobs, why, describe, events, status" jobs
 check "wait" waits
 check "virtual machines" vms
 check "manifests are applied" manifests
-check "bad manifests are told with their place" bad_manifests
+check "bad manifests are reported with their position" bad_manifests
 check "edit" edits
 check "users, groups, tokens" users
-check "quotas, queues and what orders them" quotas_and_queues
+check "quotas, queues and policies" quotas_and_queues
 check "system" systems
 check "watch" watches
-check "who waits outlives the daemon" waits_outlive_the_daemon
+check "waiting survives a restart of the daemon" waits_outlive_the_daemon
 check "backup and restore" backups
 check "removal" removals
 check "a restored daemon" restored_daemon

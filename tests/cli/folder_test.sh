@@ -60,5 +60,5 @@ bad_marks() {
 check "another secret.key is taken while there are no secrets" another_key_without_secrets
 check "another secret.key, or none, is refused where there are secrets" another_key
 check "a new secret.key can be chosen" a_new_key_by_choice
-check "marks of what was acknowledged that are damaged are refused" bad_marks
+check "damaged marks of acknowledged revisions are refused" bad_marks
 kit_end

@@ -112,7 +112,7 @@ def a_log_that_does_not_end_after_its_job_was_cancelled():
 
 
 @case
-def pressed_twice_it_goes_on():
+def a_second_ctrl_c_leaves_the_job_running():
     with Daemon("running") as d:
         d.press()
         wait_for("it is told", lambda: "Ctrl-C again leaves it running" in d.words())

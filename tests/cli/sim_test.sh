@@ -184,11 +184,11 @@ replays_take_the_same_forms() {
 GENERATED="2982260648 31030"
 check "traces are generated, the same for the same seed" generates
 check "generated traces are the same everywhere" the_same_everywhere
-check "one trace in two formats is played alike" plays
+check "one trace in two formats gives the same result" plays
 check "tables, rows and pages" tells
-check "what cannot be is refused" refuses
+check "impossible options are refused" refuses
 check "training jobs" trains
-check "examples can be played" examples_play
+check "examples can be simulated" examples_play
 check "what if" what_if
 check "both replays take the same forms" replays_take_the_same_forms
 check "what if: refusals" what_if_refuses

@@ -52,7 +52,7 @@ def env_of(text):
 
 
 @case
-def a_command_is_run_and_its_status_is_ours():
+def run_exits_with_the_status_of_the_command():
     out, err = berth("run", "--name", "first", "--", "sh", "-c", "echo to you; exit 5", code=5)
     assert out == "to you\n", out
     assert "job/1 submitted" in err and "job/1 failed: exit code 5" in err, err
@@ -136,7 +136,7 @@ def an_array_is_one_job_of_many_tasks():
 
 
 @case
-def a_gang_knows_itself():
+def gang_tasks_know_their_rank_and_size():
     show = "env | grep -E '^(RANK|WORLD_SIZE|LOCAL_|NODE_RANK|MASTER_|BERTH_)'; sed s/^/host=/ $BERTH_HOSTFILE"
     out, _ = berth("run", "--tasks", "2", "--tasks-per-node", "1", "--cpu", "100m", "--", "sh", "-c", show)
     tasks = env_of(out)
@@ -153,7 +153,7 @@ def a_gang_knows_itself():
 
 
 @case
-def what_a_gang_is_told_is_enough_to_meet():
+def gang_tasks_reach_each_other_by_their_environment():
     meet = ("import os, socket\n"
             "rank, size = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])\n"
             "at = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))\n"
@@ -215,7 +215,7 @@ def dependencies_hold_and_release():
 
 
 @case
-def what_is_over_can_be_queued_again():
+def ended_jobs_can_be_requeued():
     job = submit("--retries", "0", "--", "sh", "-c", "echo try; exit 1")
     C.wait_state("jobs", job, "failed")
     before = {i["instance"] for i in C.get(f"/v1/jobs/{job}")["status"]["last"]}
@@ -234,7 +234,7 @@ def schedules_are_made():
 
 
 @case
-def fingers_that_know_slurm():
+def slurm_commands_work():
     running = submit("--name", "one", "--time", "1h", "--cpu", "100m", "--", "sleep", "600")
     waiting = submit("--name", "two", "--hold", "--", "true")
     C.wait_state("jobs", running, "running")
@@ -256,7 +256,7 @@ def fingers_that_know_slurm():
 
 
 @case
-def outcomes_are_told_apart():
+def outcomes_are_distinct():
     small = ("--cpu", "100m", "--retries", "0")
     jobs = {"succeeded": submit("--name", "well", *small, "--", "true"),
             "failed": submit("--name", "bad", *small, "--", "false"),
@@ -362,7 +362,7 @@ def a_terminal_in_a_job():
 
 
 @case
-def a_terminal_that_goes_takes_its_job_along():
+def a_closed_terminal_cancels_its_job():
     t = Terminal("run", "-it", "--cpu", "100m", "--", "sh", "-c", "echo go; sleep 1000")
     t.until("go")
     job = latest()
@@ -374,7 +374,7 @@ def a_terminal_that_goes_takes_its_job_along():
 
 
 @case
-def ctrl_c_cancels_and_twice_it_leaves():
+def ctrl_c_cancels_and_a_second_one_leaves_the_job():
     t = Terminal("run", "--cpu", "100m", "--", "sh", "-c", "echo go; sleep 1000")
     t.until("go")
     job = latest()

@@ -152,19 +152,19 @@ top_prints_one_picture() {
     prints 'gpu +\[#+\] 100%  4 of 4' && prints 'Your jobs \(3\)' && prints 'Queue \(3 wait\)' && hides 'third'
 }
 
-check "a crowd" crowd
+check "two nodes with running and waiting jobs" crowd
 check "berth jobs shows place and start" jobs_show_place_and_start
 check "berth queue is in order" queue_is_in_order
 check "others are hidden" others_are_hidden
-check "berth why says all" why_says_all
+check "berth why shows all reasons" why_says_all
 check "berth why explains the order" why_explains_the_order
-check "totals are true for everybody" totals_are_true
-check "berth why says what starts sooner" what_starts_sooner
+check "totals are true for all users" totals_are_true
+check "berth why shows what would start sooner" what_starts_sooner
 check "berth job show" job_show_is_one_screen
 check "berth who" who_holds
 check "times in the past" past_times
 check "berth policy test" policies_are_tried
 check "berth queues" queues_are_a_tree
-check "drafts are foreseen" drafts_are_foreseen
-check "berth top prints one picture" top_prints_one_picture
+check "start estimates of drafts" drafts_are_foreseen
+check "berth top prints one frame" top_prints_one_picture
 kit_end

@@ -61,7 +61,7 @@ def a_restored_daemon_is_accepted_by_its_agent():
 
 
 @case
-def what_is_refused_changes_nothing():
+def refused_backups_and_restores_change_nothing():
     with Cluster() as c:
         phrase, wrong = secret_file(c, "phrase", PHRASE), secret_file(c, "wrong", "another passphrase")
         key, other = secret_file(c, "key", "00" * 31 + "17\n"), secret_file(c, "other", "00" * 32)
@@ -137,7 +137,7 @@ def only_administrators_get_the_keys():
 
 
 @case
-def the_journal_comes_along():
+def the_backup_includes_the_journal():
     with Cluster() as c:
         assert c.ask("PATCH", "/v1/system/settings", {"journal_segment_s": 1})[0] == 200
         c.job(["/bin/true"], hold=True)

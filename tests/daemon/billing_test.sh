@@ -267,16 +267,16 @@ webhook_inside() {
 undelivered() { [ "$(grep 'event=notice.undelivered' "$work/daemon.log" | grep -o 'to=[^ ]*' | sort -u | wc -l)" -ge "$1" ]; }
 
 check 'a cluster' begin
-check 'what was used is summed up' used
-check 'mistakes are told' mistakes
+check 'usage is summed up' used
+check 'mistakes are reported' mistakes
 check 'the example of docs/billing.md' example
 check 'a book has each record once' book_counts_once
-check 'so it has after a crash' crash_counts_once
-check 'the biller may not do more' biller_may_no_more
-check 'webhooks, signed' webhooks
-check 'a webhook that ends at first' webhook_again
-check 'mail by a program' mail_by_program
-check 'mail by SMTP' mail_by_smtp
+check 'a book has each record once after a crash' crash_counts_once
+check 'the biller has no other rights' biller_may_no_more
+check 'webhooks are signed' webhooks
+check 'a failed webhook is repeated' webhook_again
+check 'mail through a program' mail_by_program
+check 'mail through SMTP' mail_by_smtp
 check 'webhooks to this machine are refused' webhook_inside
-check 'no shell for mail' mail_by_shell
+check 'mail programs run without a shell' mail_by_shell
 kit_end

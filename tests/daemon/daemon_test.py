@@ -219,7 +219,7 @@ def init_writes_the_token_once(world):
 
 
 @case
-def a_token_file_that_cannot_be_is_said(world):
+def an_unusable_token_file_is_reported(world):
     said = fails(world, "--token-file", os.path.join(world.root, "no/such/file"), init=True)
     assert "no/such/file" in said, said
     assert not os.path.exists(os.path.join(world.data, "store.db"))
@@ -332,7 +332,7 @@ def a_foreign_folder_is_refused(world):
 
 
 @case
-def a_port_in_use_is_said(world):
+def a_port_in_use_is_reported(world):
     daemon = world.start().ready()
     other = os.path.join(world.root, "other")
     said = fails(world, init=True, data=other, listen=f"127.0.0.1:{daemon.port}")
@@ -343,7 +343,7 @@ def a_port_in_use_is_said(world):
 
 
 @case
-def health_needs_no_token_and_all_else_does(world):
+def only_health_and_version_need_no_token(world):
     daemon = world.start().ready()
     for path in "/healthz", "/readyz", "/version", "/openapi.json":
         equal(daemon.ask("GET", path)[0], 200)
@@ -401,7 +401,7 @@ def metrics_and_backup(world):
 
 
 @case
-def a_forecast_that_is_refused_late_is_not_made_twice(world):
+def a_forecast_request_that_fails_late_is_answered_once(world):
     """If-Match is checked after the forecast is made, and a request that waits for a forecast is answered only once."""
     daemon = world.start().ready()
     token = world.token()
@@ -432,7 +432,7 @@ class Stream:
 
 
 @case
-def streams_tell_of_changes_and_end_in_good_order(world):
+def streams_deliver_changes_and_end_orderly(world):
     daemon = world.start().ready()
     token = world.token()
     start = daemon.ask("GET", "/v1/jobs", token=token)[1]["revision"]
@@ -486,7 +486,7 @@ def a_watch_of_the_past_or_future_is_refused(world):
 
 
 @case
-def readers_that_hang_up_are_forgotten(world):
+def disconnected_watchers_are_removed(world):
     daemon = world.start().ready()
     token = world.token()
     streams = [Stream(daemon, "/v1/jobs?watch=1", token) for _ in range(20)]
@@ -512,7 +512,7 @@ def public_key_pin(certificate):
 
 
 @case
-def tls_makes_a_certificate_and_says_its_pin(world):
+def tls_makes_a_certificate_and_logs_its_pin(world):
     pins = []
     for _ in range(2):  # a restart keeps the certificate
         daemon = world.start("--tls", listen="0.0.0.0:0").ready()
@@ -545,7 +545,7 @@ def ipv6_loopback(world):
 
 
 @case
-def bodies_that_are_no_json(world):
+def invalid_json_bodies_are_refused(world):
     daemon = world.start().ready()
     token = world.token()
     bodies = [
@@ -569,7 +569,7 @@ def bodies_that_are_no_json(world):
 
 
 @case
-def what_is_odd_but_legal_is_kept_byte_for_byte(world):
+def odd_but_legal_values_are_kept_byte_for_byte(world):
     daemon = world.start().ready()
     token = world.token()
     command = ["/bin/echo", "", " ", "$(id)", "`id`", "; rm -rf /", "\u202e", "\U0001f600", "a\tb\nc\u0001\u007f", "'\"\\"]
@@ -624,7 +624,7 @@ def headers_are_bounded_and_checked(world):
 
 
 @case
-def requests_happen_once(world):
+def requests_with_a_key_happen_once(world):
     daemon = world.start().ready()
     token = world.token()
     key = {"Idempotency-Key": "one"}
@@ -639,7 +639,7 @@ def requests_happen_once(world):
 
 
 @case
-def idle_and_slow_clients_harm_nobody(world):
+def idle_and_slow_clients_do_not_delay_others(world):
     daemon = world.start().ready()
     token = world.token()
     with contextlib.ExitStack() as stack:
@@ -714,7 +714,7 @@ def connections_are_bounded(world):
 
 
 @case
-def systemd_is_told(world):
+def systemd_is_notified(world):
     path = os.path.join(world.root, "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.bind(path)
@@ -732,7 +732,7 @@ def systemd_is_told(world):
 
 
 @case
-def a_second_signal_ends_it_at_once(world):
+def a_second_signal_ends_berthd_at_once(world):
     daemon = world.start().ready()
     token = world.token()
     with socket.create_connection((daemon.host, daemon.port), timeout=PATIENCE) as s:
@@ -747,7 +747,7 @@ def a_second_signal_ends_it_at_once(world):
 
 
 @case
-def a_hangup_changes_nothing(world):
+def sighup_changes_nothing(world):
     daemon = world.start().ready()
     daemon.process.send_signal(signal.SIGHUP)
     equal(daemon.ask("GET", "/healthz")[0], 200)
@@ -756,7 +756,7 @@ def a_hangup_changes_nothing(world):
 
 
 @case
-def under_load_every_acknowledged_job_is_there_after_the_end(world):
+def acknowledged_jobs_survive_a_stop_under_load(world):
     daemon = world.start().ready()
     token = world.token()
     kept, stop = [], threading.Event()

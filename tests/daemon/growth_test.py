@@ -62,7 +62,7 @@ def grown(cluster, kind, make):
 
 
 @case
-def every_kind_grows_to_its_bound_and_is_there_after_a_kill():
+def every_kind_grows_to_its_bound_and_survives_a_kill():
     """Refusals have a status of 4xx and a message; accepted objects exist after a kill."""
     with under() as cluster:
         kept = {}
@@ -85,7 +85,7 @@ def every_kind_grows_to_its_bound_and_is_there_after_a_kill():
 
 
 @case
-def resources_grow_to_their_bound_by_every_way():
+def resources_grow_to_their_bound_through_every_kind():
     with under() as cluster:
         ways = [lambda i: ("PUT", f"/v1/resources/r{i}", {"kind": "cumulative", "period": "30d"}),
                 lambda i: ("PUT", f"/v1/nodes/m{i}", {"allocatable": {"cpu": "1", f"r{i}": "1"}}),

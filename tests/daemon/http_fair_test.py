@@ -168,7 +168,7 @@ def status_of(s):
 
 
 @case
-def answers_that_nobody_reads_are_bounded(_):
+def unread_answers_are_bounded(_):
     """Once, berthd kept all large answers of a user who read none of them."""
     daemon = Daemon()
     held = []
@@ -194,7 +194,7 @@ def answers_that_nobody_reads_are_bounded(_):
 
 
 @case
-def clients_that_do_not_read_do_not_hold_up_the_end(_):
+def clients_that_do_not_read_do_not_delay_the_shutdown(_):
     """Once, berthd waited 10 s at its end for clients that did not read their answers."""
     daemon = Daemon()
     held = []

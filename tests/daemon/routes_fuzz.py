@@ -137,7 +137,7 @@ class Fuzzer:
                     ids.append(str(item.get("id", item.get("call"))))
                     del ids[:-60]
 
-    def judge(self, asked, route, status, text):
+    def check_answer(self, asked, route, status, text):
         _, about = route
         self.note(asked, status)
         if status >= 500:
@@ -358,7 +358,7 @@ class Sender(threading.Thread):
                 self.fuzzer.fail(f"{asked}: no answer after {PATIENCE} s to {target[:200]}")
             self.fuzzer.note(asked, type(error).__name__)
             return
-        self.fuzzer.judge(asked, (path, about), answer.status, text)
+        self.fuzzer.check_answer(asked, (path, about), answer.status, text)
         if answer.status < 300 and text[:1] == b"{":
             with contextlib.suppress(ValueError):
                 self.fuzzer.learn(path, json.loads(text))
@@ -371,7 +371,7 @@ class Sender(threading.Thread):
         with contextlib.suppress(OSError, http.client.HTTPException):
             answer = connection.getresponse()
             status = answer.status
-            self.fuzzer.judge(asked, (asked, about), status, b"")
+            self.fuzzer.check_answer(asked, (asked, about), status, b"")
             answer.read1(2000)
         if status == "watch":
             self.fuzzer.note(asked, status)

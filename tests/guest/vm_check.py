@@ -134,7 +134,7 @@ def a_machine_runs_is_reached_and_powers_down():
 
 
 @case
-def one_that_does_not_hear_at_first_is_asked_again():
+def the_power_button_is_pressed_again():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(None, **machine(env={"BUTTON": "late"}, stop={"grace": "300s"}))
@@ -146,7 +146,7 @@ def one_that_does_not_hear_at_first_is_asked_again():
 
 
 @case
-def one_that_does_not_hear_is_ended_by_force():
+def a_guest_that_ignores_the_power_button_is_killed():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(None, **machine(env={"BUTTON": "no"}, stop={"grace": "2s"}))
@@ -199,7 +199,7 @@ def an_image_is_fetched_once_and_known_by_its_sum():
 
 
 @case
-def what_a_node_cannot_do_is_said():
+def requests_that_a_node_cannot_satisfy_are_refused():
     (FOLDER / "chained.qcow2").unlink(missing_ok=True)
     subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", "/etc/passwd", "-F", "raw", FOLDER / "chained.qcow2"],
                    check=True)

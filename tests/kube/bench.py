@@ -285,7 +285,7 @@ def middle(rounds):
 
 def goals(found):
     """Prints whether berth-kube meets its goals. found: the rows of all rounds by (nodes, who, events)."""
-    judged = []
+    results = []
     for (nodes, who, events), rounds in found.items():
         if who != "berth":
             continue
@@ -294,18 +294,18 @@ def goals(found):
         if ceilings:
             shares = [ours["per_second"] / most["per_second"] * 100 for ours, most in zip(rounds, ceilings)]
             total = statistics.harmonic_mean([r["per_second"] for r in rounds]) / statistics.harmonic_mean([r["per_second"] for r in ceilings])
-            judged.append((f"{nodes} nodes, events {events}: at least 95 % of the ceiling ({min(shares):.0f} to {max(shares):.0f} % "
+            results.append((f"{nodes} nodes, events {events}: at least 95 % of the ceiling ({min(shares):.0f} to {max(shares):.0f} % "
                            f"in {len(shares)} rounds, {total * 100:.1f} % of the time of all)", statistics.median(shares), "%",
                            statistics.median(shares) >= 95))
         if peer and "cpu_us" in row:
-            judged.append((f"{nodes} nodes, events {events}: at most a tenth of kube-scheduler's CPU per pod",
+            results.append((f"{nodes} nodes, events {events}: at most a tenth of kube-scheduler's CPU per pod",
                            row["cpu_us"] / peer[0]["cpu_us"] * 100, "%", row["cpu_us"] <= peer[0]["cpu_us"] / 10))
         if "p50_ms" in row:
-            judged.append((f"{nodes} nodes, events {events}: pods that arrive are bound within 15 ms (p50)", row["p50_ms"], "ms",
+            results.append((f"{nodes} nodes, events {events}: pods that arrive are bound within 15 ms (p50)", row["p50_ms"], "ms",
                            row["p50_ms"] < 15))
         if events == "held":
-            judged.append((f"{nodes} nodes, many pods held: under 100 MB", row["memory_mb"], "MB", row["memory_mb"] < 100))
-    for words, value, unit, good in judged:
+            results.append((f"{nodes} nodes, many pods held: under 100 MB", row["memory_mb"], "MB", row["memory_mb"] < 100))
+    for words, value, unit, good in results:
         print(f"{'met   ' if good else 'MISSED'} {words}: {value:.1f} {unit}")
 
 

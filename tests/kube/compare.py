@@ -203,7 +203,7 @@ class Runner:
         pods = {pod["metadata"]["uid"]: pod for pod in start if node_of(pod) in nodes}
         later = {}
 
-        def judge(uid, pod):
+        def passes(uid, pod):
             text = self.oracle.refusals([*rest, *pods.values()], pod, node_of(pod))[node_of(pod)]
             if text:
                 later[uid] = (pod, text)
@@ -218,13 +218,13 @@ class Runner:
                 if uid not in later:
                     continue
             elif node_of(pod) and uid not in pods and uid not in later:
-                if not judge(uid, pod):
+                if not passes(uid, pod):
                     continue
             else:
                 if uid in pods:
                     pods[uid] = pod
                 continue
-            while any(judge(*one) for one in [(uid, pod) for uid, (pod, _) in later.items()]):
+            while any(passes(*one) for one in [(uid, pod) for uid, (pod, _) in later.items()]):
                 pass
         if later and self.some_order(rest, start, nodes, log):
             return []
@@ -332,7 +332,7 @@ def fewer(counts, least):
     return None
 
 
-def judge(case, result, expected, who):
+def faults_of(case, result, expected, who):
     """Returns the faults of a result; none if it is as good as the peer's. Only the peer may leave pods out: it does so
     for minutes when a pod is preempted whose anti-affinity kept them away."""
     found = result["wrong"] + (result["left"] if who != "peer" else [])
@@ -369,7 +369,7 @@ def save(runner, chosen):
         results = [runner.run(case, number) for _ in range(2)]
         if not case["contended"] and len({json.dumps({pod: bool(node) for pod, node in one["placed"].items()}) for one in results}) > 1:
             results = [runner.run(case, number, seen=1)]
-            print(f"# {case['name']}: judged once more", flush=True)
+            print(f"# {case['name']}: checked once more", flush=True)
         for one in results:
             assert not one["wrong"], f"{case['name']}: the oracle and the peer differ: {one['wrong']}"
         worst = least_of(results)
@@ -405,11 +405,11 @@ def compare(runner, chosen, who):
     failed, all_results = 0, {}
     for done, (number, case) in enumerate(chosen, 1):
         result = runner.run(case, number)
-        wrong = judge(case, result, expected.get(case["name"]), who)
+        wrong = faults_of(case, result, expected.get(case["name"]), who)
         if wrong:  # perhaps the machine was busy: run it again, slowly
             print(f"# once more, after: {'; '.join(wrong)}", flush=True)
             result = runner.run(case, number, seen=1)
-            wrong = judge(case, result, expected.get(case["name"]), who)
+            wrong = faults_of(case, result, expected.get(case["name"]), who)
         all_results[case["name"]] = {**result, "failed": wrong}
         failed += bool(wrong)
         print(f"{'not ok' if wrong else 'ok'} {done} - {case['name']}", flush=True)

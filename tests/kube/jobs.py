@@ -137,7 +137,7 @@ def a_gang_of_two_roles(plane):
     assert len(pods(plane, "train")) == 3  # ended pods are kept
 
 
-def too_large_it_waits_as_a_whole(plane):
+def a_gang_waits_as_a_whole(plane):
     plane.admin.create_all([objects.node("a", cpu="2"), objects.node("b", cpu="2")])
     plane.admin.create(job("large", role("x", 3, cpu="1500m")))
     message = until(plane, "large", "Scheduled", "False")
@@ -152,7 +152,7 @@ def too_large_it_waits_as_a_whole(plane):
     has(plane, "large", "large-x-0", "large-x-1", "large-x-2")
 
 
-def what_is_wrong_is_said(plane):
+def invalid_jobs_are_reported(plane):
     plane.admin.create(objects.node("a", cpu="2"))
     always = job("always", role(template={"restartPolicy": "Always"}))
     plane.admin.create(always)
@@ -170,7 +170,7 @@ def what_is_wrong_is_said(plane):
     assert not pods(plane, "image")
 
 
-def names_of_pods_meet(plane):
+def conflicting_pod_names_are_refused(plane):
     """If two jobs would have pods with the same names, the later one is not accepted while the other exists."""
     plane.admin.create(objects.node("a", cpu="4"))
     first = plane.admin.create(job("one-two", role("x", 2)))
@@ -183,7 +183,7 @@ def names_of_pods_meet(plane):
     until(plane, "one", "Accepted")
 
 
-def a_gang_is_tried_again(plane):
+def a_failed_gang_is_retried(plane):
     plane.admin.create(objects.node("a", cpu="4"))
     plane.admin.create(job("again", role("x", 2), retries=1))
     has(plane, "again", "again-x-0", "again-x-1")
@@ -200,7 +200,7 @@ def a_gang_is_tried_again(plane):
     assert counts(plane, "again")[0] == "Failed"
 
 
-def tasks_are_tried_again_alone(plane):
+def tasks_outside_gangs_are_retried_alone(plane):
     plane.admin.create(objects.node("a", cpu="4"))
     plane.admin.create(job("alone", role("x", 2), gang=False, retries=1))
     has(plane, "alone", "alone-x-0", "alone-x-1")
@@ -357,7 +357,7 @@ def answers_are_lost(plane):
 
 
 KILLS = [killed_at_any_moment, answers_are_lost]  # these cases take long
-CASES = [a_gang_of_two_roles, too_large_it_waits_as_a_whole, what_is_wrong_is_said, names_of_pods_meet, a_gang_is_tried_again, tasks_are_tried_again_alone,
+CASES = [a_gang_of_two_roles, a_gang_waits_as_a_whole, invalid_jobs_are_reported, conflicting_pod_names_are_refused, a_failed_gang_is_retried, tasks_outside_gangs_are_retried_alone,
          the_time_is_limited, it_can_be_suspended, deleted_it_goes, the_urgent_go_first, with_fewer_it_begins, queues_limit_them,
          a_template_names_a_scheduler, *job_volumes.cases(sys.modules[__name__])]
 

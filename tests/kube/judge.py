@@ -84,7 +84,7 @@ def prepare(plane):
     start(plane)
 
 
-def says_why(plane):
+def refusals_have_reasons(plane):
     prepare(plane)
     assert register(plane) == "Ignore"
     wait_for("the webhook is asked", lambda: "could never run" in refused(plane.admin, job("large", cpu="5", queue="small")))
@@ -153,7 +153,7 @@ def several_at_once(plane):
     plane.admin.delete({"kind": "LimitRange", "metadata": {"name": "defaults", "namespace": "default"}})
 
 
-def with_it_down(plane):
+def without_the_webhook(plane):
     """Without the webhook everything is accepted or, with the strict component, nothing of berth.dev; pods in both
     cases."""
     plane.leave(plane.scheduler)
@@ -236,4 +236,4 @@ def with_an_older_role(plane):
 
 
 if __name__ == "__main__":
-    run_cases([says_why, applied_together, several_at_once, with_it_down, gpus_are_reported, with_an_older_role])
+    run_cases([refusals_have_reasons, applied_together, several_at_once, without_the_webhook, gpus_are_reported, with_an_older_role])

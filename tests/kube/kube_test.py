@@ -44,7 +44,7 @@ def volumes_stand_in(plane):
     plane.leave(stand_in)
 
 
-def others_may_nothing(plane):
+def other_users_have_no_rights(plane):
     for token in (NOBODY, BERTH):  # until a role is bound to it
         assert plane.client(token).ask("GET", "/api/v1/nodes")[0] == 403, token
     assert plane.client("wrong").ask("GET", "/api/v1/nodes")[0] == 401
@@ -59,7 +59,7 @@ def survives_a_kill(plane):
 
 
 def main():
-    run_cases([peer_binds_a_pod, kubelet_stands_in, volumes_stand_in, others_may_nothing, survives_a_kill])
+    run_cases([peer_binds_a_pod, kubelet_stands_in, volumes_stand_in, other_users_have_no_rights, survives_a_kill])
 
 
 if __name__ == "__main__":

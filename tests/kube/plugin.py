@@ -64,7 +64,7 @@ def clear(plane):
     plane.caught_up()
 
 
-def a_pod_in_its_place(plane):
+def a_placed_pod(plane):
     for name in ("namespace", "rbac"):
         plane.kubectl("apply", "-f", MANIFESTS / f"{name}.yaml")
     plane.admin.create_all([objects.node("small", cpu="2"), objects.node("large", cpu="8")])
@@ -99,7 +99,7 @@ def a_pod_that_waits(plane):
     wait_for("it made room as foretold", lambda: "holder" not in [one["metadata"]["name"] for one in plane.admin.list("Pod")])
 
 
-def others_and_those_that_are_over(plane):
+def pods_of_others_and_ended_pods(plane):
     plane.admin.create(objects.node("n", cpu="4"))
     plane.admin.create_all([objects.pod("theirs", cpu="1"), objects.pod("placed", cpu="1", on="n"),
                             pod("gated", cpu="1", schedulingGates=[{"name": "example.com/later"}]), pod("over", cpu="1")])
@@ -111,7 +111,7 @@ def others_and_those_that_are_over(plane):
     has(told(plane, "why", "over"), "has ended: Succeeded")
 
 
-def names_that_are_not_there(plane):
+def unknown_names(plane):
     plane.admin.create_all([objects.node("n", cpu="4"), pod("trainer", cpu="1")])
     has(refused(plane, "why", "trainr").stderr, "no pod or job 'trainr' in the namespace default; did you mean 'trainer'?")
     has(refused(plane, "why", "pod/xyz", "-n", "kube-system").stderr, "no pod 'xyz' in the namespace kube-system; -n names another")
@@ -197,7 +197,7 @@ def a_job(plane):
     assert nodes[0]["cpu"] == {"allocatable": "4", "requested": "2", "free": "2"}, nodes
 
 
-def a_program_for_credentials(plane):
+def a_credential_plugin(plane):
     """The credential plugin runs like by kubectl; if it is missing, its install hint is shown."""
     config, path = json.loads(plane.kubeconfig().read_text()), plane.work / "exec.kubeconfig"
     program = plane.work / "credentials"
@@ -223,8 +223,8 @@ def a_program_for_credentials(plane):
 
 
 def main():
-    run_cases([a_pod_in_its_place, a_pod_that_waits, others_and_those_that_are_over, names_that_are_not_there, rights, lists, a_job,
-               a_program_for_credentials], clear)
+    run_cases([a_placed_pod, a_pod_that_waits, pods_of_others_and_ended_pods, unknown_names, rights, lists, a_job,
+               a_credential_plugin], clear)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ SHORT_LEASE = ["--leader-elect-lease-duration=3s", "--leader-elect-renew-deadlin
 CORES_MOST = NODES * (NODE_CPU - max(SIZES) + 1)
 
 
-class Judge:
+class PodChecker:
     """Checks every change of every pod."""
 
     def __init__(self):
@@ -59,9 +59,9 @@ class Rounds:
 
     def __init__(self, plane, seed):
         self.plane, self.rng, self.made = plane, random.Random(seed), 0
-        self.judge = Judge()
+        self.checker = PodChecker()
         plane.admin.create_all([objects.node(f"n{number}", cpu=str(NODE_CPU)) for number in range(NODES)])
-        self.follower = Follower(plane.admin, ("Pod", "Node"), self.judge.heard)
+        self.follower = Follower(plane.admin, ("Pod", "Node"), self.checker.heard)
         self.berth = self.start("berth-kube")
 
     def start(self, name, *options):
@@ -107,14 +107,14 @@ class Rounds:
 
     def settle(self):
         def all_bound():
-            assert not self.judge.faults, self.judge.faults
-            return not self.unbound() and self.judge.bound >= self.made
+            assert not self.checker.faults, self.checker.faults
+            return not self.unbound() and self.checker.bound >= self.made
         try:
             wait_for("every pod is bound", all_bound)
         except AssertionError as error:
             left = [(pod["metadata"]["name"], self.cpu(pod), [c.get("message") for c in pod.get("status", {}).get("conditions", [])])
                     for pod in self.unbound()]
-            raise AssertionError(f"{error}; {self.judge.bound} of {self.made} were; cores used: {self.truth()}; left: {left}") from error
+            raise AssertionError(f"{error}; {self.checker.bound} of {self.made} were; cores used: {self.truth()}; left: {left}") from error
 
     @staticmethod
     def cpu(pod):

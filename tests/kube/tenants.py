@@ -84,7 +84,7 @@ def clear(plane):
     plane.caught_up()
 
 
-def found_when_installed(plane):
+def kinds_are_found_when_installed(plane):
     """berth-kube starts before its kinds are installed, finds them then, and its rights suffice."""
     for name in ("namespace", "rbac"):
         plane.kubectl("apply", "-f", MANIFESTS / f"{name}.yaml")
@@ -120,7 +120,7 @@ def schemas_refuse(plane):
             raise AssertionError(f"accepted: {thing}")
 
 
-def bad_formula_is_told(plane):
+def a_bad_formula_is_reported(plane):
     """A bad formula is refused and the old one stays in force, also after a restart."""
     plane.admin.create(objects.node("n", cpu="2"))
     policy = tenant("Policy", "default", formula="return -size")
@@ -177,7 +177,7 @@ def group_limit_over_queues(plane):
     bound(plane, "c")
 
 
-def borrowed_and_given_back(plane):
+def borrowed_shares_are_reclaimed(plane):
     """A queue borrows beyond its guarantee; a queue with a guarantee reclaims its share."""
     plane.admin.create_all([objects.node("n", cpu="4"), tenant("Queue", "x", quota={"guarantees": {"cpu": 2}}),
                             tenant("Queue", "y", quota={"guarantees": {"cpu": 2}})])
@@ -232,7 +232,7 @@ def usage(plane, kind, name):
     return plane.admin.get(kind, name).get("status", {}).get("usage", {})
 
 
-def use_told(plane, name):
+def record_usage(plane, name):
     """Runs a pod of the user for two seconds, and waits until its usage is in the status."""
     plane.admin.create(pod(f"{name}-old", "q", user=name, cpu="1"))
     bound(plane, f"{name}-old")
@@ -242,12 +242,12 @@ def use_told(plane, name):
     wait_for("its end is told", lambda: usage(plane, "User", name)["own"] >= 1000 and use(plane, "User", name)[1] == 0)
 
 
-def past_use_outlives_its_leader(plane):
+def past_usage_survives_its_leader(plane):
     """A user with more past usage comes later, also for a new leader that only watched until the old one was killed."""
     plane.admin.create_all([objects.node("n", cpu="2"), tenant("Queue", "q", policy="fair-share"), tenant("User", "ann"), tenant("User", "bob")])
     until(plane, "Queue", "q", "True")
     follower = start(plane, "berth-kube-2")
-    use_told(plane, "ann")
+    record_usage(plane, "ann")
     plane.admin.create_all([pod("full", cpu="1"), pod("rest", cpu="1")])
     bound(plane, "full", "rest")
     plane.leave(plane.scheduler, signal.SIGKILL)
@@ -260,12 +260,12 @@ def past_use_outlives_its_leader(plane):
     assert node_of(plane, "ann-new") is None
 
 
-def spent_totals_outlive_a_kill(plane):
+def spent_totals_survive_a_kill(plane):
     """Spent totals survive a kill, and a status counts: with everything spent, pods are refused."""
     user = tenant("User", "dan", quota={"totals": [{"resource": "cpu", "hours": 2, "period": "30d"}]})
     plane.admin.create_all([objects.node("n", cpu="3"), tenant("Queue", "q"), user])
     until(plane, "User", "dan", "True")
-    use_told(plane, "dan")
+    record_usage(plane, "dan")
     plane.leave(plane.scheduler, signal.SIGKILL)
     said = usage(plane, "User", "dan")
     assert [one["resource"] for one in said["totals"]] == ["cpu"] and said["totals"][0]["spent"] >= 1000, said
@@ -288,9 +288,9 @@ def spent_totals_outlive_a_kill(plane):
 
 
 # these cases wait for leases, and for a status that is written once a minute
-KILLS = [found_when_installed, past_use_outlives_its_leader, spent_totals_outlive_a_kill]
-CASES = [found_when_installed, schemas_refuse, bad_formula_is_told, order_of_creation_does_not_matter, group_limit_over_queues,
-         borrowed_and_given_back, queue_priority, domains_bound_queues]
+KILLS = [kinds_are_found_when_installed, past_usage_survives_its_leader, spent_totals_survive_a_kill]
+CASES = [kinds_are_found_when_installed, schemas_refuse, a_bad_formula_is_reported, order_of_creation_does_not_matter, group_limit_over_queues,
+         borrowed_shares_are_reclaimed, queue_priority, domains_bound_queues]
 
 
 if __name__ == "__main__":

@@ -413,19 +413,19 @@ a_program_that_hangs_is_ended() {
 
 fake_make
 check "cases within a case are found" cases_within_a_case
-check "what was printed before a case is told with it" what_was_printed_before
-check "of what broke off the end is told" the_end_of_what_broke_off
+check "output before a failed case is shown" what_was_printed_before
+check "the end of an aborted test is shown" the_end_of_what_broke_off
 check "thirty lines of a test at most" thirty_lines_at_most
-check "the names stand at the end" names_at_the_end
-check "a build that fails says why" builds_that_fail
-check "what passes is not told again" what_passes_is_not_told_again
+check "the names come at the end" names_at_the_end
+check "a failed build shows its errors" builds_that_fail
+check "passed tests are not repeated" what_passes_is_not_told_again
 check "a program that hangs is ended, with its children" a_program_that_hangs_is_ended
-check "as many run as there is room for" as_many_as_there_is_room_for
-check "a test that passes alone is unstable, and told at the very end" unstable_passes_and_is_reported
+check "as many tests run as there is CPU time for" as_many_as_there_is_room_for
+check "a test that passes alone is unstable and listed at the end" unstable_passes_and_is_reported
 check "retries run alone, after the others" retries_run_alone
 check "a test that fails again has failed" fails_again_is_failed
 check "without a marker nothing is retried" no_marker_no_retry
-check "an unknown marker is told" an_unknown_marker_is_told
+check "an unknown marker is reported" an_unknown_marker_is_told
 check "defects are never retried" defects_are_never_retried
 check "a crash of any process fails the test" a_crash_fails_the_test
 check "some tests are never retried" names_that_are_never_retried
@@ -434,7 +434,7 @@ check "at most three tests are unstable" at_most_three
 check "a test that is listed twice is not retried" twice_on_the_list_is_not_retried
 check "sanitizer reports of any process fail the test" unseen_reports_fail
 check "beds run in part, or whole and alone" beds_run_in_part_or_whole
-check "soak-tests tells how often a test fails, and why" soak_finds_the_rate
+check "soak-tests shows how often and why a test fails" soak_finds_the_rate
 check "patience scales with load" patience_scales_with_load
-check "scripts have networks of their own" scripts_have_networks_of_their_own
+check "scripts have their own networks" scripts_have_networks_of_their_own
 kit_end

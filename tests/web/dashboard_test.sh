@@ -161,17 +161,17 @@ run_tells_the_truth() {
 }
 
 check 'the page is there without a token' page_is_there
-check 'compressed it is the same' compressed_is_the_same
-check 'a copy that is still good is kept' good_copy_is_kept
+check 'the compressed page is the same' compressed_is_the_same
+check 'a cached copy is revalidated' good_copy_is_kept
 check 'HEAD has no body' head_has_no_body
-check 'all else is the API' rest_is_the_api
-check 'the address for agents has none' agents_have_none
-check 'without Node.js and esbuild a page says so' a_page_says_so
+check 'other paths belong to the API' rest_is_the_api
+check "the agents' address has no dashboard" agents_have_none
+check 'without Node.js and esbuild a page has the reason' a_page_says_so
 if command -v esbuild >/dev/null && [ -e "$BERTH_SOURCE/web/node_modules/preact" ]; then
     check 'without Node.js esbuild bundles it' esbuild_bundles_it
 else
     echo '# skip: there is no esbuild, or the packages of the dashboard are not there'
 fi
-check 'packages are taken with the right checksum alone' packages_have_their_checksums
-check 'make run tells whether it was built' run_tells_the_truth
+check 'packages must have the right checksum' packages_have_their_checksums
+check 'make run tells whether there is a dashboard' run_tells_the_truth
 kit_end

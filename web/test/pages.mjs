@@ -58,7 +58,7 @@ const cases = [
     assert.equal((await fetch(`${url}/assets/none.js`)).status, 401, "what is not the dashboard's is the API's");
     assert.equal((await fetch(`${url}/`, { method: "POST" })).status, 401);
   }, BRIEF],
-  ["nobody gets in without a token that is known", async (scene) => as(scene, "none", { refusals: true }, async ({ page }) => {
+  ["an unknown token is refused", async (scene) => as(scene, "none", { refusals: true }, async ({ page }) => {
     await page.goto(url);
     await page.getByLabel("Token").waitFor();
     assert.equal(await page.locator(".trouble").count(), 0, "nothing is wrong before anything was typed");
@@ -97,7 +97,7 @@ const cases = [
     }
     await visitor.page.getByRole("heading", { name: "假设分析" }).waitFor();
   }), BRIEF],
-  ["the map is read by keyboard, and tells who holds", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["the map works by keyboard and shows holders", async (scene) => as(scene, "admin", {}, async (visitor) => {
     await shown(visitor, "cluster?by=none");
     const map = visitor.page.getByRole("application");
     await map.focus();
@@ -108,7 +108,7 @@ const cases = [
     await map.press("Enter");
     await visitor.page.getByRole("heading", { name: "Node n2" }).waitFor();
   })],
-  ["a change is on the screen by itself", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["changes appear by themselves", async (scene) => as(scene, "admin", {}, async (visitor) => {
     await shown(visitor, "nodes");
     const row = visitor.page.getByRole("row").filter({ hasText: "n24" });
     await row.getByText("ready").waitFor();
@@ -117,7 +117,7 @@ const cases = [
     await scene.call("POST", "/v1/nodes/n24/enable");
     await row.getByText("ready").waitFor();
   }), BRIEF],
-  ["a stream that broke off goes on where it was", async (scene) => as(scene, "admin", { at: scene.line.url }, async (visitor) => {
+  ["a broken stream resumes where it was", async (scene) => as(scene, "admin", { at: scene.line.url }, async (visitor) => {
     const began = Date.now();
     await shown(visitor, "nodes");
     await visitor.page.locator(".line.live").waitFor();
@@ -262,7 +262,7 @@ const cases = [
     await until("cancelled", async () => (await state()) === "ended");
     await page.locator(".facts .state", { hasText: "cancelled" }).waitFor();
   })],
-  ["roles: others' work is hidden, and nobody is offered what is not theirs", async (scene) => {
+  ["roles: others' work is hidden, and only permitted actions are offered", async (scene) => {
     await as(scene, "bob", { refusals: true }, async (visitor) => {
       const { page } = visitor;
       await shown(visitor, "queue");
@@ -289,7 +289,7 @@ const cases = [
       assert.equal(await visitor.page.getByRole("button", { name: "Change bob" }).count(), 0);
     });
   }, BRIEF],
-  ["a token that is taken away ends the visit", async (scene) => {
+  ["a revoked token ends the session", async (scene) => {
     const made = await scene.call("POST", "/v1/tokens", { user: "eve" });
     await as({ tokens: { eve: made.token } }, "eve", { refusals: true }, async (visitor) => {
       await shown(visitor, "nodes");
@@ -297,7 +297,7 @@ const cases = [
       await visitor.page.getByLabel("Token").waitFor();
     });
   }],
-  ["a node is drained, and says how far it is", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["a node is drained and shows its progress", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const node = scene.placed.find((i) => i.node !== scene.first.node).node, { page } = visitor;
     await shown(visitor, `nodes/${node}`);
     await page.getByRole("button", { name: "Drain" }).click();
@@ -306,7 +306,7 @@ const cases = [
     await page.getByRole("button", { name: "Enable" }).click();
     await until("ready", async () => (await scene.call("GET", `/v1/nodes/${node}`)).state === "ready");
   })],
-  ["a node shows its OpTasks with what they wrote, and runs one again", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["a node shows its OpTasks with their output, and runs one again", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor, { node } = scene.first;
     const step = async () => (await scene.call("GET", `/v1/nodes/${node}/optasks`)).items[0];
     await scene.call("POST", "/v1/optasks", { id: "tune", script: "exit 3", nodes: [node] });
@@ -335,7 +335,7 @@ const cases = [
     await page.getByText("Kept by the daemon since").waitFor();
     await until("three plots of the week", async () => (await plots.count()) === 3);
   })],
-  ["a service: forms say at the field what is wrong; scale, stop, start, settings", async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
+  ["a service: errors at their fields; scale, stop, start, settings", async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
     const { page } = visitor, app = async () => scene.call("GET", "/v1/apps/web.ann");
     await shown(visitor, "services");
     await page.getByRole("button", { name: "Add a service" }).click();
@@ -404,7 +404,7 @@ const cases = [
       await form.waitFor({ state: "hidden" });
     }
   })],
-  ["a resource is taken out of a quota", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["a resource is removed from a quota", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor, STEPS = ["limits", "guarantees", "admitted"], form = page.getByRole("form", { name: "Quota of aud" });
     const names = async () => { const { quota } = await scene.call("GET", "/v1/users/aud"); return STEPS.map((step) => Object.keys(quota?.[step] ?? {}).sort().join()).join("/"); };
     await shown(visitor, "users");
@@ -418,7 +418,7 @@ const cases = [
       await row.getByText(text).waitFor();
     }
   })],
-  ["past use, fair shares, records and what they cost", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["past use, fair shares, records and their cost", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor;
     await shown(visitor, "users");
     await page.getByText("There are no prices").waitFor();
@@ -466,7 +466,7 @@ const cases = [
     await page.getByRole("button", { name: "Replay" }).click();
     await page.getByText("The same, bit for bit.").waitFor();
   })],
-  ["what if: another policy beside this one, and a job that is not there", async (scene) => as(scene, "bob", { refusals: true }, async (visitor) => {
+  ["what if: another policy, and a hypothetical job", async (scene) => as(scene, "bob", { refusals: true }, async (visitor) => {
     const { page } = visitor;
     await shown(visitor, "what-if");
     await page.getByLabel("Policy", { exact: true }).selectOption("sjf");

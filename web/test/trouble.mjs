@@ -32,7 +32,7 @@ const inForm = (page, name) => page.getByRole("form", { name });
 
 /** [name, run, whether it is a brief case]; `as` and `shown` are those of pages.mjs. */
 export const troubleCases = ({ as, shown, BRIEF }) => [
-  ["an answer that takes long arrives, whatever changes meanwhile", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["a slow answer arrives despite changes meanwhile", async (scene) => as(scene, "admin", {}, async (visitor) => {
     let seen = false;
     await visitor.page.route(/\/v1\/apps\?limit=1000/, async (route) => { await rest(1500); await route.continue(); });
     const changes = (async () => { for (let i = 0; !seen; i++) { await scene.call("PATCH", "/v1/apps/web.ann", { weight: 50 + (i % 40) }); await rest(200); } })();
@@ -45,7 +45,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     }
     await visitor.page.unrouteAll({ behavior: "wait" });
   })],
-  ["what would start a job sooner is asked when the job has changed, and by a button", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["what would start a job sooner is requested after changes of the job and by a button", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor, id = (await scene.call("GET", "/v1/queue?limit=1")).items[0].id, asked = counted(page, /suggest=1/);
     await shown(visitor, `jobs/${id}`);
     await page.getByRole("heading", { name: "What would start sooner" }).waitFor();
@@ -63,7 +63,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await page.getByRole("button", { name: "Release" }).click();
     await until("asked after a change", () => asked.length >= 3); // once for both changes, or for each
   })],
-  ["how the nodes do is looked at now and then", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["the status of nodes is requested periodically", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor;
     await page.clock.install();
     await shown(visitor, "nodes");
@@ -75,7 +75,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await until("the row says how many are there now", async () => (await row.locator("td").nth(6).textContent()) === (await told()));
     await scene.call("POST", `/v1/jobs/${job.id}/cancel`);
   })],
-  ["a daemon that is down is named in words of its own, and asked again", async (scene) => as(scene, "admin", { at: scene.line.url }, async (visitor) => {
+  ["a daemon that is down has its own message and is retried", async (scene) => as(scene, "admin", { at: scene.line.url }, async (visitor) => {
     const { page } = visitor, down = page.getByRole("alert").filter({ hasText: "berthd does not answer" });
     const noBrowserWords = async () => assert.doesNotMatch(await page.locator("body").textContent(), /failed to fetch|network ?error/i);
     await shown(visitor, "nodes/n20");
@@ -98,7 +98,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     scene.line.mend();
     cutsAreMeant(visitor);
   })],
-  ["a line that falls silent is noticed", async (scene) => as(scene, "admin", { at: scene.line.url }, async (visitor) => {
+  ["a silent connection is detected", async (scene) => as(scene, "admin", { at: scene.line.url }, async (visitor) => {
     const { page } = visitor;
     await page.clock.install();
     await shown(visitor, "nodes");
@@ -116,7 +116,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await scene.call("POST", "/v1/nodes/n21/enable");
     cutsAreMeant(visitor);
   })],
-  ["a shell ends with the visit", async (scene) => as(scene, "ann", {}, async (visitor) => {
+  ["a shell ends at sign-out", async (scene) => as(scene, "ann", {}, async (visitor) => {
     const { page } = visitor;
     await visitor.go("jobs/1");
     await page.getByRole("button", { name: "Open a shell" }).click();
@@ -127,7 +127,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await page.getByLabel("Token").waitFor();
     await until("the agent hears that it is over", () => scene.agent.closed.has(call));
   }), BRIEF],
-  ["a log is taken up again after a cut, and given back while nobody looks", async (scene) => as(scene, "ann", { at: scene.line.url }, async (visitor) => {
+  ["a log reconnects after a cut and is closed while the page is hidden", async (scene) => as(scene, "ann", { at: scene.line.url }, async (visitor) => {
     const { page } = visitor, asked = counted(page, /\/logs\?/);
     await page.clock.install();
     await visitor.go("jobs/1");
@@ -151,7 +151,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await log.getByText("line 1 as it is written").waitFor();
     cutsAreMeant(visitor);
   })],
-  ["the next instance of the same number writes another log", async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
+  ["the next instance with the same ordinal has its own log", async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
     const { page } = visitor, asked = counted(page, /\/logs\?/);
     let shift = 0;
     await page.route(/\/v1\/jobs\/1$/, async (route) => {
@@ -171,7 +171,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await until("asked for the other", () => asked.some((path) => path.includes(`/instances/${Number(id) + shift}/logs`)));
     await page.unrouteAll({ behavior: "wait" });
   })],
-  ["of settings only what was changed is sent", async (scene) => as(scene, "ann", {}, async (visitor) => {
+  ["only changed settings are sent", async (scene) => as(scene, "ann", {}, async (visitor) => {
     const { page } = visitor;
     await scene.call("PUT", "/v1/apps/web.ann/settings", { level: 3, size: 10 });
     await shown(visitor, "services/web.ann");
@@ -187,7 +187,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await form.getByRole("button", { name: "Save" }).click();
     await form.getByText("Settings are an object").waitFor();
   })],
-  ["a form stays under the writer's hands when others scale", async (scene) => as(scene, "ann", {}, async (visitor) => {
+  ["a form keeps typed values when others scale", async (scene) => as(scene, "ann", {}, async (visitor) => {
     const { page } = visitor, form = inForm(page, "Scale"), replicas = form.getByLabel("Replicas");
     const there = (await scene.call("GET", "/v1/apps/web.ann")).status.replicas;
     const scaled = async (count) => { await scene.call("POST", "/v1/apps/web.ann/scale", { replicas: count }); await page.locator("[data-ready]").getByText(`/${count}`).waitFor(); };
@@ -205,7 +205,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await follows(there + 1); // the typed value was sent
     await scaled(there);
   })],
-  ["a form stays under the writer's hands when its settings can be read no more", async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
+  ["a form keeps typed values when settings become unreadable", async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
     const { page } = visitor, form = inForm(page, "Settings");
     await page.clock.install();
     await shown(visitor, "services/web.ann");
@@ -220,7 +220,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     assert.equal(await form.getByLabel("As JSON").inputValue(), '{"level": 1}');
     await page.unrouteAll({ behavior: "wait" });
   })],
-  ["what is submitted again after its answer was lost is there once", async (scene) => as(scene, "bob", {}, async (visitor) => {
+  ["a submission repeated after a lost answer exists once", async (scene) => as(scene, "bob", {}, async (visitor) => {
     const { page } = visitor, keys = [];
     for (const [path, open, send, name] of [["jobs", "Submit a job", "Submit", "lost-once"], ["services", "Add a service", "Add a service", "lost-too"]]) {
       const api = `/v1/${path.replace("services", "apps")}`, form = inForm(page, open);
@@ -249,7 +249,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     assert.ok(keys.length === 4 && keys[0] === keys[1] && keys[2] === keys[3] && keys[1] !== keys[2], keys.join());
     cutsAreMeant(visitor);
   })],
-  ["a policy of others is not written over unasked", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
+  ["a policy changed by others is not overwritten without a question", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
     const { page } = visitor, formula = async () => (await scene.call("GET", "/v1/policies/kept")).formula;
     const box = page.getByRole("textbox", { name: "Formula" }), dialog = page.getByRole("dialog", { name: "Write over it" });
     await scene.call("PUT", "/v1/policies/kept", { formula: "return age" });
@@ -290,7 +290,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await page.reload();
     await page.getByText("What runs is shown of the nodes up to n10").waitFor(); // n1, n10, n11, ...
   })],
-  ["of rows beyond those that were asked for no factors are told, and a service that waits is no job", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["rows without requested factors show none, and a waiting service is not a job", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor, rows = page.locator("tbody tr"), wrong = page.locator('main a[href^="#/jobs/"][href$=".aud"]');
     await scene.call("POST", "/v1/apps", { name: "huge", owner: "aud", replicas: 1, requests: { cpu: 5000 }, command: ["serve"] });
     await shortPages(page, "/v1/queue", "factors");
@@ -323,7 +323,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await page.getByRole("button", { name: "Next" }).click();
     await first.getByRole("link", { name: String(last - 2), exact: true }).waitFor();
   })],
-  ["a daemon that starts again signs nobody out, and a refusal of the last visit ends not this one", async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
+  ["a restarting daemon signs no user out, and a refusal of an old session does not end the new one", async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
     const { page } = visitor;
     let away = 2;
     await page.route(/\/v1\/whoami$/, (route) => (away-- > 0 ? route.abort() : route.continue()));
@@ -348,7 +348,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     assert.equal(await page.getByLabel("Token").count(), 0, "bob is still there");
     await page.unrouteAll({ behavior: "wait" });
   })],
-  ["the legend counts GPUs, the numbers tell the longest wait of all", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["the legend counts GPUs, the numbers include the longest wait", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor, { waits } = await scene.call("GET", "/v1/queue?limit=1&waits=true");
     await shown(visitor, "cluster");
     const words = async () => (await page.locator(".legend li").allTextContents()).map((text) => Number(/\((\d+) GPUs\)/.exec(text)?.[1] ?? 0));
@@ -359,7 +359,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
       return Number(minutes) * 60 + Number(seconds) >= Math.min(waits.longest_s, 540);
     });
   })],
-  ["what is typed stays while the page is drawn anew", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["typed text stays while the page is redrawn", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor, asked = counted(page, /\/v1\//), lost = [];
     await page.clock.install();
     for (const [path, label, answer, text] of [["jobs", "User", "jobs", "bob"], ["queue", "Group", "queue", "speech"], ["journal", "Who", "audit", "admin"],
@@ -385,7 +385,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await page.getByLabel("User").press("Enter");
     await until("it counts", () => page.url().includes("owner=bob"));
   })],
-  ["a page that is there says when it can be read no more", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
+  ["an open page reports that it has become unreadable", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
     const { page } = visitor;
     await page.clock.install();
     for (const path of ["jobs/1", "nodes/n1", "services/web.ann"]) {
@@ -400,7 +400,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
       await alert.waitFor({ state: "detached" });
     }
   })],
-  ["of yesterday's moments the day is told, also the morning after", async (scene) => {
+  ["times of yesterday have a date, also the morning after", async (scene) => {
     // a time zone in which it is past one o'clock then
     const later = new Date(Date.now() + 3 * 3600e3), west = later.getUTCHours() - 1;
     await as(scene, "ann", { zone: `Etc/GMT${west > 12 ? `-${24 - west}` : west < 0 ? `-${-west}` : `+${west}`}` }, async (visitor) => {
@@ -411,12 +411,12 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
       await until("the day is told", async () => /^[A-Z]\w+ \d+, 2\d:\d\d$/.test(await created.textContent()));
     });
   }],
-  ["an address that cannot be decoded is a page, too", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
+  ["an undecodable address is a page, too", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
     await visitor.go("jobs/%");
     await visitor.page.getByRole("heading", { name: "Job %" }).waitFor();
     await shown(visitor, "nodes?find=%");
   }), BRIEF],
-  ["when the system turns dark, what is drawn does, too", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["drawings follow the system's dark theme", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor;
     await shown(visitor, "cluster");
     await page.locator(".plot canvas").first().waitFor();
@@ -432,7 +432,7 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await until("the map is dark", async () => (await corner()) < 60);
     await until("the plots are drawn anew", async () => (await page.locator(".plot canvas[data-old]").count()) === 0);
   })],
-  ["on a phone the pages are one line, and the one that is shown is in sight", async (scene) => {
+  ["on a phone the navigation is one line with the present page visible", async (scene) => {
     for (const language of ["en", "zh"])
       await as(scene, "admin", { width: 390, height: 800, language }, async (visitor) => {
         for (const path of ["cluster", "what-if"]) {
