@@ -139,14 +139,15 @@ class Agent:
         line = line or self.cluster.berth("node", "add", self.name).strip()
         words = line.split()
         assert words[0] == "echo" and words[2:5] == ["|", "berth-agent", "join"], line
-        done = subprocess.run([*self.prefix, str(self.program), "join", *words[5:], "--state", str(self.state), *self.joining],
+        done = subprocess.run([*self.prefix, str(self.program), "join", *words[5:], "--state", str(self.state),
+                               *self.joining],
                               input=words[1], capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert done.returncode == 0, done.stderr
         return self
 
     def start(self, ready=True):
-        self.process = Process([*self.prefix, self.program, "--state", self.state, "--cgroup", self.group, "--shim", self.shim,
-                                "--heartbeat", "500", *self.options])
+        self.process = Process([*self.prefix, self.program, "--state", self.state, "--cgroup", self.group, "--shim",
+                                self.shim, "--heartbeat", "500", *self.options])
         if ready:
             self.process.ready()
         return self
@@ -235,7 +236,8 @@ class Cluster:
 
     def start(self):
         self.daemon = Process([*self.prefix, BERTHD, "--data", self.work / "data", "--init", "--token-file",
-                               self.work / "token", "--listen", self.listen, "--agents", self.agents_address, *self.options])
+                               self.work / "token", "--listen", self.listen, "--agents", self.agents_address,
+                               *self.options])
         self.url = self.daemon.ready()
         self.token = (self.work / "token").read_text().strip()
         return self
@@ -318,7 +320,8 @@ def net_sandbox_of(agent):
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
-            if words[:2] == [b"berth-agent", b"network"] and int(status_of(folder.name)["PPid"][0]) == agent.process.pid:
+            if words[:2] == [b"berth-agent",
+                             b"network"] and int(status_of(folder.name)["PPid"][0]) == agent.process.pid:
                 return int(folder.name)
         except (FileNotFoundError, ProcessLookupError):
             continue

@@ -10,8 +10,8 @@ import socket
 import subprocess
 import time
 
-from agent_kit import (AGENT, BERTH, BERTHD, PATIENCE, SHIM, Cluster, case, net_sandbox_of, main, skip_unless, skip_unless_root, status_of,
-                       wait_for)
+from agent_kit import (AGENT, BERTH, BERTHD, PATIENCE, SHIM, Cluster, case, net_sandbox_of, main, skip_unless,
+                       skip_unless_root, status_of, wait_for)
 
 skip_unless(BERTH, BERTHD, AGENT, SHIM)
 skip_unless_root()
@@ -114,18 +114,20 @@ def logs_continue_and_a_shell_ends_when_the_net_sandbox_dies():
         agent = c.node("n1")
         job = c.job(["/bin/sh", "-c", "n=0; while :; do n=$((n+1)); echo line $n; sleep 0.1; done"])
         c.wait_state("jobs", job, "running")
-        rows = [("line 1\n", ["logs", "-f", job]), ("well", ["exec", job, "--", "/bin/sh", "-c", "echo well; exec sleep 600"])]
+        rows = [("line 1\n", ["logs", "-f", job]),
+                ("well", ["exec", job, "--", "/bin/sh", "-c", "echo well; exec sleep 600"])]
         followers = []
         for number, (word, words) in enumerate(rows):
             said = c.work / f"said-{number}"
             with said.open("w") as out:
-                followers.append((subprocess.Popen([str(BERTH), *map(str, words)], env=c.berth_env(), stdin=subprocess.DEVNULL, stdout=out,
-                                                   stderr=out), said))
+                followers.append((subprocess.Popen([str(BERTH), *map(str, words)], env=c.berth_env(),
+                                                   stdin=subprocess.DEVNULL, stdout=out, stderr=out), said))
             wait_for(f"it says {word}", lambda w=word, s=said: w in s.read_text())
         os.kill(wait_for("there is a network half", lambda: net_sandbox_of(agent)), signal.SIGKILL)
         (logs, log), (shell, said) = followers
         assert shell.wait(PATIENCE) == 1, said.read_text()
-        assert "the connection to the node broke" in said.read_text() or "could not be sent" in said.read_text(), said.read_text()
+        assert ("the connection to the node broke" in said.read_text() or
+                "could not be sent" in said.read_text()), said.read_text()
         seen = len(log_lines(log))
         wait_for("the log goes on", lambda: len(log_lines(log)) > seen + 10)
         assert logs.poll() is None
@@ -150,10 +152,12 @@ def the_net_sandbox_ends_with_the_agent():
 def the_user_of_the_net_sandbox_can_be_set():
     with Cluster() as c:
         agent = c.agent("n1", options=["--network-user", "nobody"]).join().start()
-        assert status_of(wait_for("there is a network half", lambda: net_sandbox_of(agent)))["Uid"] == [str(pwd.getpwnam("nobody").pw_uid)] * 4
+        assert status_of(wait_for("there is a network half",
+                                  lambda: net_sandbox_of(agent)))["Uid"] == [str(pwd.getpwnam("nobody").pw_uid)] * 4
         agent.process.end()
         for name, words in (("root", "is root"), ("no-such-account", "there is no account")):
-            done = subprocess.run([str(AGENT), "--state", str(agent.state), "--shim", str(SHIM), "--cgroup", agent.group, "--network-user",
+            done = subprocess.run([str(AGENT), "--state", str(agent.state), "--shim", str(SHIM), "--cgroup",
+                                   agent.group, "--network-user",
                                    name], capture_output=True, text=True, timeout=PATIENCE, check=False)
             assert done.returncode == 1 and words in done.stderr, done
 
@@ -174,8 +178,9 @@ def fetchers_of(agent, name):
 def image_fetchers_have_no_rights_and_end_with_the_agent():
     digest = "0" * 64
     kinds = [("skopeo", "skopeo", lambda port: {"image": f"127.0.0.1:{port}/app:1", "command": ["/bin/true"]}),
-             ("curl", "qemu-system-x86_64", lambda port: {"runtime": "vm", "image": f"http://127.0.0.1:{port}/disk", "vm": {"sha256": digest},
-                                                          "resources": {"cpu": "100m", "memory": "128Mi"}})]
+             ("curl", "qemu-system-x86_64",
+              lambda port: {"runtime": "vm", "image": f"http://127.0.0.1:{port}/disk", "vm": {"sha256": digest},
+                            "resources": {"cpu": "100m", "memory": "128Mi"}})]
     with Cluster() as c:
         agent = c.node("n1")
         for program, needed, keys in kinds:
@@ -252,8 +257,8 @@ def an_interrupted_change_is_not_lost():
         (changed,) = agent.state.glob("instances/*/changed.json")
         wait_for("it is applied", lambda: "unapplied" not in changed.read_text())
         # The state of an agent that was killed in the middle of a change.
-        (settings,) = [path for path in agent.state.glob("instances/*/**/*") if path.is_file() and "second" in path.read_text("latin1")
-                       and path.name not in ("changed.json", "log")]
+        (settings,) = [path for path in agent.state.glob("instances/*/**/*") if path.is_file()
+                       and "second" in path.read_text("latin1") and path.name not in ("changed.json", "log")]
         agent.process.end(signal.SIGKILL)
         changed.write_text('{"unapplied":true,' + changed.read_text()[1:])
         settings.write_text(settings.read_text().replace("second", "old"))
@@ -267,10 +272,12 @@ def a_failed_change_is_retried():
     with Cluster() as c:
         agent = c.node("n1")
         c.berth("secret", "set", "db", "password=hunter2")
-        app = c.app(name="reader", command=["/bin/sleep", "600"], settings={"title": "first"}, settings_schema={"title": {"type": "text"}},
+        app = c.app(name="reader", command=["/bin/sleep", "600"], settings={"title": "first"},
+                    settings_schema={"title": {"type": "text"}},
                     files=[{"path": "/run/secret/db", "secret": "db", "key": "password"}])
         wait_for("it runs", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 1)
-        (settings,) = [path for path in agent.state.glob("instances/*/**/*") if path.is_file() and "first" in path.read_text("latin1")
+        (settings,) = [path for path in agent.state.glob("instances/*/**/*") if path.is_file()
+                       and "first" in path.read_text("latin1")
                        and path.name not in ("config.json", "changed.json", "log")]
         agent.process.kill(signal.SIGSTOP)  # the agent receives the change when the secret lacks the needed key
         assert c.ask("PATCH", f"/v1/apps/{app}/settings", {"title": "second"})[0] == 200
@@ -296,7 +303,8 @@ def without_root_there_is_a_net_sandbox_too():
         for program in (AGENT, SHIM):
             programs.mkdir(exist_ok=True, mode=0o755)
             shutil.copy(program, programs)
-        if subprocess.run([*prefix, str(programs / AGENT.name), "--version"], capture_output=True, check=False).returncode != 0:
+        if subprocess.run([*prefix, str(programs / AGENT.name), "--version"], capture_output=True,
+                          check=False).returncode != 0:
             print("# skip: others cannot run what was built here")
             return
         agent.state.mkdir()

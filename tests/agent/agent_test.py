@@ -10,8 +10,8 @@ import subprocess
 import time
 import urllib.request
 
-from agent_kit import (AGENT, BERTH, BERTHD, PATIENCE, SHIM, Cluster, Process, case, main, skip_unless, skip_unless_root, status_of,
-                       wait_for)
+from agent_kit import (AGENT, BERTH, BERTHD, PATIENCE, SHIM, Cluster, Process, case, main, skip_unless,
+                       skip_unless_root, status_of, wait_for)
 
 skip_unless(BERTH, BERTHD, AGENT, SHIM, "python3")
 skip_unless_root()
@@ -274,7 +274,8 @@ def waiting_for_a_migration_survives_a_restart_of_the_daemon():
 def instances_that_ignore_sigterm_are_killed_with_double_forks():
     with Cluster() as c:
         agent = c.node("n1")
-        job = c.job(["/bin/sh", "-c", "trap '' TERM; (setsid sleep 600 &) ; (setsid setsid sleep 601 &); while :; do sleep 1; done"],
+        job = c.job(["/bin/sh", "-c",
+                     "trap '' TERM; (setsid sleep 600 &) ; (setsid setsid sleep 601 &); while :; do sleep 1; done"],
                     stop={"grace": "1s"})
         c.wait_state("jobs", job, "running")
         wait_for("all of it runs", lambda: len(agent.processes()) >= 4)
@@ -287,9 +288,11 @@ def exec_signal_and_progress():
     with Cluster() as c:
         c.node("n1")
         job = c.job(["/bin/sh", "-c", "trap 'echo got HUP; echo 50% half >&$BERTH_PROGRESS_FD' HUP; "
-                                      "echo '250/1000 a quarter' >&$BERTH_PROGRESS_FD; while :; do sleep 0.2; done"], env={"COLOUR": "blue"})
+                                      "echo '250/1000 a quarter' >&$BERTH_PROGRESS_FD; while :; do sleep 0.2; done"],
+                    env={"COLOUR": "blue"})
         c.wait_state("jobs", job, "running")
-        assert c.berth("exec", job, "--", "/bin/sh", "-c", "echo $COLOUR; id -u").split() == ["blue", str(uid_of(c, job))]
+        assert c.berth("exec", job, "--", "/bin/sh", "-c",
+                       "echo $COLOUR; id -u").split() == ["blue", str(uid_of(c, job))]
         done = c.run("exec", job, "--", "/bin/sh", "-c", "echo out; echo err >&2; exit 5")
         assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (5, "out\n", "err"), done
         assert c.run("exec", "-i", job, "--", "/bin/cat", stdin="to and fro\n").stdout == "to and fro\n"
@@ -357,7 +360,8 @@ def limits_are_enforced():
             assert "memory" in c.berth("describe", "job", hog)
             assert c.get(f"/v1/jobs/{hog}")["status"]["outcome"] == "out-of-memory"
             assert "out-of-memory" in c.berth("jobs", "--over"), c.berth("jobs", "--over")
-        bomb = c.job(["/bin/sh", "-c", "for i in $(seq 200); do sleep 600 & done; wait"], limits={"pids": 30}, retries=0)
+        bomb = c.job(["/bin/sh", "-c", "for i in $(seq 200); do sleep 600 & done; wait"], limits={"pids": 30},
+                     retries=0)
         (agent,) = c.agents.values()
         wait_for("it has begun", lambda: len(agent.processes()) >= 20 or c.state("jobs", bomb) != "pending")
         time.sleep(1)
@@ -370,13 +374,17 @@ def settings_files_and_secrets():
     with Cluster() as c:
         agent = c.node("n1")
         c.berth("secret", "set", "db", "password=hunter2-and-more")
-        app = c.app(name="reader", command=["/bin/sh", "-c", 'while :; do cat "$BERTH_SETTINGS" /etc/reader.conf; echo; '
-                                            'cat /run/secret/db | wc -c; sleep 0.3; done'],
-                    settings={"title": "first"}, settings_schema={"title": {"type": "text"}}, install={"hidden": "installed"},
-                    files=[{"path": "/etc/reader.conf", "text": "conf-text"},
-                           {"path": "/run/secret/db", "secret": "db", "key": "password"}])
+        app = c.app(name="reader",
+                    command=["/bin/sh", "-c", 'while :; do cat "$BERTH_SETTINGS" /etc/reader.conf; echo; '
+                             'cat /run/secret/db | wc -c; sleep 0.3; done'],
+                    settings={"title": "first"}, settings_schema={"title": {"type": "text"}},
+                    install={"hidden": "installed"}, files=[{"path": "/etc/reader.conf", "text": "conf-text"},
+                                                            {"path": "/run/secret/db", "secret": "db",
+                                                             "key": "password"}])
         wait_for("it runs", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 1)
-        wait_for("it reads", lambda: (log := c.berth("logs", app)) and "first" in log and "conf-text" in log and "16" in log.split())
+        wait_for("it reads",
+                 lambda: (log := c.berth("logs", app)) and "first" in log and "conf-text" in log
+                 and "16" in log.split())
         c.ask("PATCH", f"/v1/apps/{app}/settings", {"title": "second"})
         wait_for("it reads the change", lambda: "second" in c.berth("logs", app))
         assert "installed" not in c.berth("logs", app)
@@ -404,11 +412,12 @@ def containers():
             os.chmod(folder, 0o755)
         shutil.copy(busybox, root / "bin/busybox")
         (root / "bin/sh").symlink_to("busybox")
-        job = c.job(["/bin/sh", "-c", 'PATH=/bin; busybox echo "pid $$ uid $(busybox id -u)"; busybox cat /etc/note; busybox ls /; '
+        job = c.job(["/bin/sh", "-c",
+                     'PATH=/bin; busybox echo "pid $$ uid $(busybox id -u)"; busybox cat /etc/note; busybox ls /; '
                                       'busybox touch /scratch/here && echo wrote; echo 1/2 half >&$BERTH_PROGRESS_FD; '
                                       'until [ -e /scratch/go ]; do busybox sleep 0.1; done'],
-                    rootfs=str(root), runtime="oci", files=[{"path": "/etc/note", "text": "a note\n"}], limits={"memory": "64Mi"},
-                    retries=0, mounts=[{"path": "/scratch", "tmpfs": "1Mi"}])
+                    rootfs=str(root), runtime="oci", files=[{"path": "/etc/note", "text": "a note\n"}],
+                    limits={"memory": "64Mi"}, retries=0, mounts=[{"path": "/scratch", "tmpfs": "1Mi"}])
         c.wait_state("jobs", job, "running")
         assert "inside" in c.berth("exec", job, "--", "/bin/sh", "-c", "echo inside")
         assert c.berth("exec", job, "--", "/bin/busybox", "sh", "-c", NARROWED).startswith("Seccomp:\t2\n1 1")
@@ -431,7 +440,8 @@ def oci_image(folder, user):
         return None
     source = pathlib.Path(os.environ["BERTH_SOURCE"])
     subprocess.run([source / "examples/containers.sh", folder], check=True, capture_output=True)
-    subprocess.run(["umoci", "config", "--image", f"{folder}:1", "--config.user", user], check=True, capture_output=True)
+    subprocess.run(["umoci", "config", "--image", f"{folder}:1", "--config.user", user], check=True,
+                   capture_output=True)
     return f"oci:{folder}:1"
 
 
@@ -453,7 +463,8 @@ def containers_in_user_namespaces():
             return
         c.berth("secret", "set", "db", "password=hunter2")
         c.berth("apply", "-f", "-", stdin="kind: volume\nid: kept\ntype: local\n")
-        loop = ('id -u; echo mine >/data/mine; cat /run/secret/db; echo; while :; do cat "$BERTH_SETTINGS" >/dev/stdout; '
+        loop = (
+            'id -u; echo mine >/data/mine; cat /run/secret/db; echo; while :; do cat "$BERTH_SETTINGS" >/dev/stdout; '
                 'sleep 0.3; done')
         app = c.app(name="boxed", image=image, command=["/bin/sh", "-c", loop], stop={"grace": "1s"},
                     settings={"title": "first"}, settings_schema={"title": {"type": "text"}},
@@ -532,7 +543,8 @@ def root_of_a_container_is_not_root():
 
 @case
 def ports_by_socket_and_exclusive_resources():
-    listener = ("import os, socket, time; fds = int(os.environ['LISTEN_FDS']); assert int(os.environ['LISTEN_PID']) == os.getpid(); "
+    listener = ("import os, socket, time; fds = int(os.environ['LISTEN_FDS']); "
+                "assert int(os.environ['LISTEN_PID']) == os.getpid(); "
                 "s = socket.socket(fileno=3); print(os.environ['LISTEN_FDNAMES'], s.getsockname()[1], "
                 "os.environ['BERTH_EXCLUSIVE_ACME_EXAMPLE_ARM'], flush=True)\n"
                 "while True:\n  c, _ = s.accept(); c.sendall(b'hi'); c.close()")
@@ -559,7 +571,8 @@ def ports_by_socket_and_exclusive_resources():
 def a_resource_named_tcp_is_not_a_port():
     with Cluster() as c:
         c.node("n1")
-        greedy = c.app(name="greedy", command=["/bin/sleep", "600"], replicas=2, endpoints=[{"name": "a", "await": False}],
+        greedy = c.app(name="greedy", command=["/bin/sleep", "600"], replicas=2,
+                       endpoints=[{"name": "a", "await": False}],
                        exclusive={"tcp": [str(10000 + i) for i in range(16)]})
         wait_for("both run", lambda: c.get(f"/v1/apps/{greedy}")["status"]["ready"] == 2)
         taken = sorted(i["exclusive"]["tcp"] for i in c.instances(greedy))
@@ -632,7 +645,8 @@ def a_drained_node_is_released():
     with Cluster() as c:
         one, two = c.node("n1"), c.node("n2")
         # Waits for readiness: both nodes are this machine, so a port that is not bound yet is free for the other.
-        app = c.app(name="web", command=WEB, replicas=2, endpoints=[{"name": "http"}], health={"tcp": {"endpoint": "http"}, "every": "500ms"})
+        app = c.app(name="web", command=WEB, replicas=2, endpoints=[{"name": "http"}],
+                    health={"tcp": {"endpoint": "http"}, "every": "500ms"})
         wait_for("two are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2)
         c.berth("node", "drain", "n1")
         wait_for("n1 is empty", lambda: not one.instances() and not one.processes())

@@ -22,7 +22,8 @@ SEED = int(os.environ.get("BERTH_SEED", random.randrange(1 << 30)))
 def no_lost_connection_runs_a_job_twice():
     with NetCluster(4, lease=LEASE_S) as c:
         job = c.sole(FENCE_S)
-        for how, kill in (("cut", None), ("mute", None), ("deafen", None), ("cut", signal.SIGKILL), ("mute", signal.SIGSTOP),
+        for how, kill in (("cut", None), ("mute", None), ("deafen", None), ("cut", signal.SIGKILL),
+                          ("mute", signal.SIGSTOP),
                           ("deafen", signal.SIGKILL), (None, signal.SIGKILL), (None, signal.SIGSTOP)):
             fence_round(c, job, how, kill)
 
@@ -97,7 +98,8 @@ def submit(c, draw, number):
     for _ in range(100):
         try:
             status, answer = c.ask("POST", "/v1/jobs", {
-                "name": f"w{number}", "command": ["/bin/sh", "-c", WORK, "sh", str(c.shared), f"{draw.uniform(0, 6):.1f}"],
+                "name": f"w{number}",
+                "command": ["/bin/sh", "-c", WORK, "sh", str(c.shared), f"{draw.uniform(0, 6):.1f}"],
                 "on_lost": "fence", "fence": "20s"})
             if status == 201:
                 return answer["id"]

@@ -119,7 +119,8 @@ def of_two_machines_from_one_image_one_stays():
             agent.start(ready=False)
         wait_for("one gives way", lambda: 3 in (one.process.process.poll(), two.process.process.poll()))
         left = one if two.process.process.poll() == 3 else two
-        jobs = [c.job(["/bin/sh", "-c", f"echo begin $BERTH_INSTANCE >>{c.shared}/diary"], name=f"t{n}") for n in range(5)]
+        jobs = [c.job(["/bin/sh", "-c", f"echo begin $BERTH_INSTANCE >>{c.shared}/diary"], name=f"t{n}")
+                for n in range(5)]
         for job in jobs:
             c.wait_state("jobs", job, "ended")
         assert len(c.diary()) == len(set(map(tuple, c.diary()))) == 5, c.diary()

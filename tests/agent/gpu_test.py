@@ -165,7 +165,8 @@ def a_driver_that_fails_provides_no_gpus():
         nodes = [device(n1, f"nvidia{minor}", 195, minor) for minor in (0, 1)]
         world.driver("miscounts 18")
         wait_for("all are told to be unwell", lambda: all(
-            "unhealthy" in g for g in c.get("/v1/nodes/n1")["probed"]["gpus"]) and c.get("/v1/nodes/n1")["probed"]["gpus"])
+            "unhealthy" in g for g in c.get("/v1/nodes/n1")["probed"]["gpus"])
+                 and c.get("/v1/nodes/n1")["probed"]["gpus"])
         told = [k for k in c.get("/v1/nodes/n1")["status"]["conditions"] if k["type"] == "GpuFailed"]
         assert len(told) == 1 and "does not count" in told[0]["text"], told
         sees_none(c, n1, nodes)
@@ -227,7 +228,8 @@ def gpu_usage_is_reported_and_overuse_is_ended():
         assert bad["unenforced"] == ["gpu-memory"], bad
         for i, memory in ((good, 400), (bad, 250)):
             world.process("GPU-0", group(n1, i["id"])[-1], memory, 30)
-        wait_for("use is told", lambda: c.get(f"/v1/instances/{bad['id']}").get("usage", {}).get("gpu-memory", {}).get("used") == "250Mi")
+        wait_for("use is told", lambda: c.get(f"/v1/instances/{bad['id']}").get(
+            "usage", {}).get("gpu-memory", {}).get("used") == "250Mi")
         wait_for("and of the other", lambda: c.get(f"/v1/instances/{good['id']}").get("usage", {}).get(
             "gpu-milli", {}).get("used") in (300, "300"))
         world.process("GPU-0", group(n1, bad["id"])[-1], 500, 30)
@@ -242,7 +244,8 @@ def gpu_usage_is_reported_and_overuse_is_ended():
 @case
 def overuse_of_an_unhealthy_gpu_is_ended():
     with cluster(1) as (world, c, n1):
-        good, bad = running(c, c.job(SLEEP, gpu=0.5)), running(c, c.job(SLEEP, gpu={"share": 0.4, "memory": "300Mi"}, retries=0))
+        good, bad = (running(c, c.job(SLEEP, gpu=0.5)),
+                     running(c, c.job(SLEEP, gpu={"share": 0.4, "memory": "300Mi"}, retries=0)))
         world.gpu("GPU-0", 0, ecc=1)
         world.process("GPU-0", group(n1, good["id"])[-1], 400)
         world.process("GPU-0", group(n1, bad["id"])[-1], 500)
@@ -347,7 +350,8 @@ def shares_use_mps_and_leave_nothing():
         pipes = pathlib.Path(env["CUDA_MPS_PIPE_DIRECTORY"])
         assert pipes == pathlib.Path(other["CUDA_MPS_PIPE_DIRECTORY"]) and pipes.parents[1] == n1.state / "mps", pipes
         assert (env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"]) == ("25", "0=100M")
-        assert (other["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], other["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"]) == ("50", "0=500M")
+        assert (other["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"],
+                other["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"]) == ("50", "0=500M")
         daemon = int((pipes / "nvidia-cuda-mps-control.pid").read_text())
         owner = pipes.stat().st_uid
         assert owner >= 300000 and os.stat(f"/proc/{daemon}").st_uid == owner, owner

@@ -78,7 +78,8 @@ def bandwidth_and_traffic():
         c.ask("POST", "/v1/resources", {"name": "traffic", "kind": "cumulative", "period": "30d"})
         has = c.get("/v1/nodes/n1")["allocatable"]
         assert c.ask("PATCH", "/v1/nodes/n1", {"allocatable": {**has, "traffic": "1G"}})[0] == 200
-        weighed = c.job(line.sends(1000, 4000, 0.001), limits={"network": {"weight": 20}, "network-out": "5M", "traffic": "1G"})
+        weighed = c.job(line.sends(1000, 4000, 0.001),
+                        limits={"network": {"weight": 20}, "network-out": "5M", "traffic": "1G"})
         c.wait_state("jobs", weighed, "running")
         told = c.get(f"/v1/jobs/{weighed}")["status"].get("unenforced", "")
         if not can:
@@ -87,7 +88,8 @@ def bandwidth_and_traffic():
         assert "network" not in told, told
         assert "htb be: root" in line.queue() and "class htb be:3 parent be:1" in line.queue(), line.queue()
         wait_for("what it sends is told", lambda: "traffic" in c.instances(weighed)[0].get("usage", {}))
-        wait_for("its node has consumed it", lambda: c.get("/v1/nodes/n1").get("consumed", {}).get("traffic", "0") != "0")
+        wait_for("its node has consumed it",
+                 lambda: c.get("/v1/nodes/n1").get("consumed", {}).get("traffic", "0") != "0")
 
         # Another agent adopts the traffic class and its counters, and does not count the bytes again.
         agent.process.end()
@@ -192,7 +194,8 @@ def disk_overuse_is_detected(c, job):
     c.wait_state("jobs", job, "failed")
     told = c.berth("describe", "job", job)
     assert "of storage, its limit is 1Mi" in told, told
-    kept = c.job(fills(1000), retries=0, limits={"storage": "1Mi"}, mounts=[{"path": "/mnt/berth-maps", "volume": "maps"}])
+    kept = c.job(fills(1000), retries=0, limits={"storage": "1Mi"},
+                 mounts=[{"path": "/mnt/berth-maps", "volume": "maps"}])
     wait_for("it is counted", lambda: c.instances(kept) and "storage" in c.instances(kept)[0].get("usage", {}))
     assert "storage" in c.get(f"/v1/jobs/{kept}")["status"]["unenforced"]  # a process could also write elsewhere
     c.berth("job", "cancel", kept)
@@ -201,7 +204,8 @@ def disk_overuse_is_detected(c, job):
 def usage_is_checked_at_each_count(c):
     """An instance above its limit at one count, but not at the next, keeps running."""
     go = c.work / "less"
-    brief = c.job(["/bin/sh", "-c", f"head -c 3000000 /dev/zero >/mnt/berth-maps/more; until [ -e {go} ]; do sleep 0.1; done; "
+    brief = c.job(["/bin/sh", "-c",
+                   f"head -c 3000000 /dev/zero >/mnt/berth-maps/more; until [ -e {go} ]; do sleep 0.1; done; "
                    ">/mnt/berth-maps/more; sleep 600"], retries=0, limits={"storage": "1Mi"},
                   mounts=[{"path": "/mnt/berth-maps", "volume": "brief"}])
 
@@ -267,8 +271,10 @@ print("stolen", flush=True)
 
 
 def has_hugetlb():
-    lists = [pathlib.Path(p) for p in ("/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/unified/cgroup.controllers")]
-    return pathlib.Path("/sys/fs/cgroup/hugetlb").exists() or any("hugetlb" in p.read_text() for p in lists if p.exists())
+    lists = [pathlib.Path(p)
+             for p in ("/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/unified/cgroup.controllers")]
+    return pathlib.Path("/sys/fs/cgroup/hugetlb").exists() or any("hugetlb" in p.read_text() for p in lists
+                                                                  if p.exists())
 
 
 @case
@@ -309,7 +315,8 @@ def the_disk_and_huge_pages():
             usage_is_checked_at_each_count(c)
             wait_for("nothing is left of them", lambda: not agent.instances())
             assert str(agent.state) not in pathlib.Path("/proc/mounts").read_text()
-            wait_for("the smaller pool is told", lambda: c.get("/v1/nodes/n1")["allocatable"]["hugepages-2Mi"] == "12Mi")
+            wait_for("the smaller pool is told",
+                     lambda: c.get("/v1/nodes/n1")["allocatable"]["hugepages-2Mi"] == "12Mi")
 
 
 skip_unless_root()

@@ -113,8 +113,8 @@ def a_timeout_ends_and_undoes_a_script():
         assert over["state"] == "failed" and "exit code 4; and then its undo failed: exit code 5" in over["error"], over
         # The error has the exit code and the last printable line of the output; the rest is in the log.
         rows = {"echo 'the first line'; echo 'no\ttable is\033 here  ' >&2": "exit code 1: no table is  here",
-                "printf 'without an end'": "exit code 1: without an end", "printf '\\377\\376\\n'": "exit code 1", "echo": "exit code 1",
-                f"echo '{'ü' * 300}'": f"exit code 1: {'ü' * 120}"}
+                "printf 'without an end'": "exit code 1: without an end", "printf '\\377\\376\\n'": "exit code 1",
+                "echo": "exit code 1", f"echo '{'ü' * 300}'": f"exit code 1: {'ü' * 120}"}
         for number, (script, want) in enumerate(rows.items()):
             add(c, f"words{number}", f"{script}; exit 1")
             over = wait_step(c, f"words{number}", "failed", "done")
@@ -218,8 +218,8 @@ def unpinned_scripts_are_refused():
         add(c, "pinned", f"echo honest >>{out}")
         wait_step(c, "pinned", "running")
         item = c.get("/v1/optasks/pinned")
-        record = {"key": "pinned", "content": item["content"], "attempt": 1, "phase": "run", "state": "running", "run": 1,
-                  "item": {"script": f"echo forged >>{out}", "sha256": item["sha256"], "timeout_ns": 10 ** 9}}
+        record = {"key": "pinned", "content": item["content"], "attempt": 1, "phase": "run", "state": "running",
+                  "run": 1, "item": {"script": f"echo forged >>{out}", "sha256": item["sha256"], "timeout_ns": 10 ** 9}}
         keys = n1.state / "optasks/keys"
         keys.mkdir(parents=True, exist_ok=True)
         (keys / "pinned.json").write_text(json.dumps(record))
@@ -314,7 +314,8 @@ exit 75""")
 def the_folder_of_an_ended_run_is_removed():
     with Cluster() as c:
         n1 = c.node("n1")
-        runs, started, out, go = n1.state / "optasks/instances", n1.state / "optasks/started", c.work / "out", c.work / "go"
+        runs, started, out, go = (n1.state / "optasks/instances", n1.state / "optasks/started",
+                                  c.work / "out", c.work / "go")
         add(c, "k", f"echo begun >>{out}; while ! test -e {go}; do sleep 0.1; done")
         wait_for("it runs", lambda: lines(out) == ["begun"])
         shutil.copytree(runs / "1", c.work / "run")

@@ -32,7 +32,8 @@ def arrays_run_a_few_at_a_time():
     with Cluster() as c:
         c.node("n1")
         folder = shared(c)
-        task = "echo $BERTH_ARRAY_INDEX > /shared/$BERTH_ARRAY_INDEX; until test -e /shared/go; do sleep 0.05; done; sleep 0.3"
+        task = ("echo $BERTH_ARRAY_INDEX > /shared/$BERTH_ARRAY_INDEX; "
+                "until test -e /shared/go; do sleep 0.05; done; sleep 0.3")
         job = c.job(["/bin/sh", "-c", task], array="10-18:2%2", mounts=mount(folder))
         counts = []
 
@@ -321,7 +322,8 @@ def a_window_keeps_a_node_free():
     with Cluster() as c:
         lab(c)
         soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 600))
-        post(c, "/v1/windows", {"id": "clean", "maintenance": True, "nodes": ["n1"], "start": soon, "duration": "1h"}, 201)
+        post(c, "/v1/windows", {"id": "clean", "maintenance": True, "nodes": ["n1"], "start": soon, "duration": "1h"},
+             201)
         long, brief = c.job(SLEEP, name="long", time_limit="1h"), c.job(["/bin/true"], name="brief", time_limit="1m")
         c.wait_state("jobs", brief, "ended")
         waits = wait_for("the long one waits", lambda: (w := c.get(f"/v1/jobs/{long}/why")).get("reasons") and w)
@@ -345,7 +347,8 @@ def the_example_lab_rules_are_applied():
         assert c.berth("apply", "-f", rules).count(" unchanged\n") == 10
         c.berth("system", "settings", "policy=lab-fair")
         status, answer = c.ask("POST", "/v1/jobs", {"command": SLEEP, "owner": "carol", "queue": "urgent"})
-        assert status == 403 and "urgent is not for user carol; it is for group vision" in answer["error"]["message"], answer
+        assert status == 403 and "urgent is not for user carol; it is for group vision" in answer["error"][
+            "message"], answer
         assert c.berth("submit", "--owner", "alice", "--queue", "night", "--cpu", "500m", "--time", "1h", "--",
                        "sleep", "60").startswith("job/")
 

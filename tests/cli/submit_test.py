@@ -63,15 +63,17 @@ def run_exits_with_the_status_of_the_command():
 
 @case
 def options_are_kept():
-    job = submit("--name", "all", "--time", "1-12:00:00", "--estimate", "90", "--hold", "--urgency", "7", "--retries", "2",
+    job = submit("--name", "all", "--time", "1-12:00:00", "--estimate", "90", "--hold", "--urgency", "7", "--retries",
+                 "2",
                  "--no-requeue", "--type", "train", "--class", "llm", "--network", "transformer", "--parameters", "7e9",
-                 "--attr", "team=red", "--checkpoint", "USR1@30s", "--notify", "https://127.0.0.1:9/told@ended", "--data", "/data",
-                 "--begin", "+1h", "--deadline", "+3d", "-e", "A=b", "--cpu", "100m", "--", "true")
+                 "--attr", "team=red", "--checkpoint", "USR1@30s", "--notify", "https://127.0.0.1:9/told@ended",
+                 "--data", "/data", "--begin", "+1h", "--deadline", "+3d", "-e", "A=b", "--cpu", "100m", "--", "true")
     doc = C.get(f"/v1/jobs/{job}")
     for key, want in {"time_limit": "1d12h", "estimate": "1m30s", "hold": True, "urgency": 7, "retries": 2,
                       "requeue": False, "type": "train", "class": "llm", "network": "transformer",
                       "attributes": {"team": "red"}, "checkpoint": {"signal": "USR1", "grace": "30s"},
-                      "notify": [{"to": "https://127.0.0.1:9/told", "on": ["ended"]}], "data": ["/data"], "env": {"A": "b"}}.items():
+                      "notify": [{"to": "https://127.0.0.1:9/told", "on": ["ended"]}], "data": ["/data"],
+                      "env": {"A": "b"}}.items():
         assert doc[key] == want, (key, doc[key])
     assert float(doc["parameters"]) == 7e9 and doc["begin"] < doc["deadline"], doc
     berth("scancel", job)
@@ -114,9 +116,10 @@ def scripts_travel_with_their_job():
 
 @case
 def slurm_scripts_run_as_they_are():
-    path = script("theirs.sh", "#!/bin/bash\n#SBATCH -J slurmy --nodes=1\n#SBATCH --ntasks-per-node=2\n#SBATCH --mem=64M\n"
+    path = script("theirs.sh",
+                  "#!/bin/bash\n#SBATCH -J slurmy --nodes=1\n#SBATCH --ntasks-per-node=2\n#SBATCH --mem=64M\n"
                                "#SBATCH --mystery=5\n#SBATCH -t 5\n#BERTH --cpu 100m\n"
-                               "srun -n 2 --cpu-bind=none echo \"$SLURM_JOB_NAME rank $SLURM_PROCID of $SLURM_NTASKS\"\n")
+                  "srun -n 2 --cpu-bind=none echo \"$SLURM_JOB_NAME rank $SLURM_PROCID of $SLURM_NTASKS\"\n")
     done = C.run("sbatch", "--parsable", path)
     assert done.returncode == 0 and "theirs.sh:5: --mystery=5: no option" in done.stderr, done.stderr
     job = done.stdout.strip()
@@ -144,7 +147,8 @@ def gang_tasks_know_their_rank_and_size():
     address = {n["id"]: n.get("address", n["id"]) for n in C.get("/v1/nodes")["items"]}
     by_rank = sorted(tasks.values(), key=lambda t: int(t["RANK"]))
     for rank, task in enumerate(by_rank):
-        want = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "NODE_RANK": str(rank),
+        want = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
+                "NODE_RANK": str(rank),
                 "MASTER_ADDR": address[by_rank[0]["BERTH_NODE"]], "BERTH_TASK": str(rank), "BERTH_NODES": "2",
                 "MASTER_PORT": str(61000 + int(task["BERTH_JOB_ID"]) % 4000)}
         assert {k: task[k] for k in want} == want, (task, want)
@@ -220,7 +224,8 @@ def ended_jobs_can_be_requeued():
     C.wait_state("jobs", job, "failed")
     before = {i["instance"] for i in C.get(f"/v1/jobs/{job}")["status"]["last"]}
     berth("job", "requeue", job)
-    wait_for("it ran again", lambda: {i["instance"] for i in C.get(f"/v1/jobs/{job}")["status"].get("last", [])} - before)
+    wait_for("it ran again",
+             lambda: {i["instance"] for i in C.get(f"/v1/jobs/{job}")["status"].get("last", [])} - before)
 
 
 @case
@@ -244,7 +249,8 @@ def slurm_commands_work():
     assert C.berth("squeue", "-h", "-u", "nobody") == ""
     link = C.work / "squeue"
     link.symlink_to(BERTH)
-    done = subprocess.run([str(link), "-h", "-j", running], capture_output=True, text=True, env=C.berth_env(), check=False)
+    done = subprocess.run([str(link), "-h", "-j", running], capture_output=True, text=True, env=C.berth_env(),
+                          check=False)
     assert done.returncode == 0 and done.stdout.split()[0] == running, done
     info = C.berth("sinfo")
     assert info.splitlines()[0].split()[:2] == ["PARTITION", "AVAIL"] and "default*" in info and "n1" in info, info

@@ -86,9 +86,10 @@ def refused_backups_and_restores_change_nothing():
         assert c.run("backup", by_key, "--key-file", key).returncode == 1
 
         good = by_key.read_bytes()
-        for name, bytes_ in (("cut", good[:-1]), ("half", good[:len(good) // 2]), ("head", good[:40]), ("longer", good + b"x"),
-                             ("flipped", good[:-100] + bytes([good[-100] ^ 1]) + good[-99:]), ("none", b"no backup at all"),
-                             ("joined", good + good)):
+        for name, bytes_ in (("cut", good[:-1]), ("half", good[:len(good) // 2]), ("head", good[:40]),
+                             ("longer", good + b"x"),
+                             ("flipped", good[:-100] + bytes([good[-100] ^ 1]) + good[-99:]),
+                             ("none", b"no backup at all"), ("joined", good + good)):
             (c.work / f"{name}.backup").write_bytes(bytes_)
         target = c.work / "new"
         rows = [
@@ -130,7 +131,8 @@ def only_administrators_get_the_keys():
         assert status == 201, answer
         body = {"key": "11" * 32}
         assert c.ask("POST", "/v1/backup", body, token=answer["token"])[0] == 403
-        for wrong in ({}, {"key": "11"}, {"key": "zz" * 32}, {"key": "11" * 32, "salt": "1"}, {"key": "11" * 32, "x": 1},
+        for wrong in ({}, {"key": "11"}, {"key": "zz" * 32}, {"key": "11" * 32, "salt": "1"},
+                      {"key": "11" * 32, "x": 1},
                       {"key": "11" * 32, "salt": "22" * 16}, {"key": "11" * 32, "journal": "no"}):
             assert c.ask("POST", "/v1/backup", wrong)[0] == 400, wrong
         assert not list(pathlib.Path("/tmp").glob(f"berth-backup-*.store-{c.daemon.pid}"))

@@ -134,7 +134,8 @@ class World:
 def fails(world, *options, init=False, listen="127.0.0.1:0", code=1, data=None):
     """Runs a start that must fail; returns the last line of its standard error."""
     words = [BERTHD, "--data", data or world.data, "--listen", listen, *(["--init"] if init else []), *options]
-    run = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+    run = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
+                         check=False)
     assert run.returncode == code, f"exit code {run.returncode}, not {code}: {run.stderr}"
     assert run.stdout == "", run.stdout
     return run.stderr.splitlines()[-1]
@@ -265,7 +266,8 @@ def resources_up_to_the_limit_survive_kill_and_restart(world):
     daemon = world.start().ready()
     token = world.token()
     for i in range(253):
-        status, answer, _ = daemon.ask("PUT", f"/v1/resources/r{i}", {"kind": "cumulative", "period": f"{i + 1}d"}, token)
+        status, answer, _ = daemon.ask("PUT", f"/v1/resources/r{i}", {"kind": "cumulative", "period": f"{i + 1}d"},
+                                       token)
         equal((status, i), (201, i))
     status, answer, _ = daemon.ask("PUT", "/v1/resources/r253", {"kind": "cumulative", "period": "30d"}, token)
     equal(status, 400)
@@ -289,14 +291,16 @@ def a_transaction_beyond_the_limit_of_resources_is_refused_whole(world):
     daemon = world.start().ready()
     token = world.token()
     jobs = [{**JOB, "resources": {f"x{j}-{i}": "1" for i in range(60)}} for j in range(6)]
-    status, answer, _ = daemon.ask("POST", "/v1/txn", {"changes": [{"op": "put", "kind": "job", "object": job} for job in jobs]}, token)
+    status, answer, _ = daemon.ask("POST", "/v1/txn",
+                                   {"changes": [{"op": "put", "kind": "job", "object": job} for job in jobs]}, token)
     equal(status, 400)
     assert "256 distinct resources" in answer["error"]["message"], answer
     equal(daemon.ask("GET", "/v1/jobs", token=token)[1]["items"], [])
     equal(daemon.ask("GET", "/readyz")[0], 200)
 
     def submit(i, statuses):  # many submissions at once
-        statuses.append(daemon.ask("POST", "/v1/jobs", {**JOB, "resources": {f"y{i}-{k}": "1" for k in range(10)}}, token)[0])
+        statuses.append(daemon.ask("POST", "/v1/jobs", {**JOB, "resources": {f"y{i}-{k}": "1" for k in range(10)}},
+                                   token)[0])
     statuses = []
     threads = [threading.Thread(target=submit, args=(i, statuses)) for i in range(30)]
     for thread in threads:
@@ -348,7 +352,8 @@ def only_health_and_version_need_no_token(world):
     for path in "/healthz", "/readyz", "/version", "/openapi.json":
         equal(daemon.ask("GET", path)[0], 200)
     token = world.token()
-    wrong = [None, "", "x", token[:-1] + ("A" if token[-1] != "A" else "B"), token + "x", "berth_" + "a" * 12 + "_" + "b" * 43]
+    wrong = [None, "", "x", token[:-1] + ("A" if token[-1] != "A" else "B"), token + "x",
+             "berth_" + "a" * 12 + "_" + "b" * 43]
     for path in "/v1/jobs", "/v1/nodes", "/metrics", "/v1/rbac", "/nonsense":
         for bad in wrong:
             answer = daemon.ask("GET", path, headers={"Authorization": f"Bearer {bad}"} if bad is not None else {})
@@ -406,7 +411,8 @@ def a_forecast_request_that_fails_late_is_answered_once(world):
     daemon = world.start().ready()
     token = world.token()
     for condition in ("5", "x", "0") * 5:
-        status = daemon.ask("POST", "/v1/jobs?dry_run=true&forecast=true", JOB, token, headers={"If-Match": condition})[0]
+        status = daemon.ask("POST", "/v1/jobs?dry_run=true&forecast=true", JOB, token,
+                            headers={"If-Match": condition})[0]
         assert status in (200, 400, 412), (condition, status)
     equal(daemon.ask("GET", "/healthz")[0], 200)
 
@@ -572,7 +578,8 @@ def invalid_json_bodies_are_refused(world):
 def odd_but_legal_values_are_kept_byte_for_byte(world):
     daemon = world.start().ready()
     token = world.token()
-    command = ["/bin/echo", "", " ", "$(id)", "`id`", "; rm -rf /", "\u202e", "\U0001f600", "a\tb\nc\u0001\u007f", "'\"\\"]
+    command = ["/bin/echo", "", " ", "$(id)", "`id`", "; rm -rf /", "\u202e", "\U0001f600", "a\tb\nc\u0001\u007f",
+               "'\"\\"]
     job = dict(JOB, command=command, env={"X": "a=b;c\n"})
     made = daemon.ask("POST", "/v1/jobs", job, token)
     equal(made[0], 201)
@@ -593,7 +600,8 @@ def a_body_too_large_is_refused_before_it_is_read(world):
     got = raw_talk(daemon, (head + "Transfer-Encoding: chunked\r\n\r\n").encode() + chunk * 200)
     assert b"411" in got.split(b"\r\n")[0] or got == b"", got[:200]
     # The body of an unauthenticated request is never read.
-    got = raw_talk(daemon, b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n{", expect_close=False)
+    got = raw_talk(daemon, b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n{",
+                   expect_close=False)
     assert got.startswith(b"HTTP/1.1 401 "), got[:200]
     equal(daemon.ask("GET", "/healthz")[0], 200)
 
@@ -677,8 +685,8 @@ def agents_speak_tls_1_3_only(world):
     equal(handshake(daemon.port, ssl.TLSVersion.TLSv1_2), "TLSv1.2")  # the users' port takes TLS 1.2, too
     if shutil.which("openssl"):
         for option, agreed in ("-tls1_2", False), ("-tls1_3", True):
-            run = subprocess.run(["openssl", "s_client", option, "-connect", f"127.0.0.1:{agents}"], input=b"", capture_output=True,
-                                 timeout=PATIENCE, check=False)
+            run = subprocess.run(["openssl", "s_client", option, "-connect", f"127.0.0.1:{agents}"], input=b"",
+                                 capture_output=True, timeout=PATIENCE, check=False)
             equal((option, run.returncode == 0), (option, agreed))
 
 
@@ -736,7 +744,8 @@ def a_second_signal_ends_berthd_at_once(world):
     daemon = world.start().ready()
     token = world.token()
     with socket.create_connection((daemon.host, daemon.port), timeout=PATIENCE) as s:
-        s.sendall(f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Length: 99\r\n\r\n".encode())
+        s.sendall(f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+                  "Content-Length: 99\r\n\r\n".encode())
         daemon.ask("GET", "/healthz")  # berthd has read the bytes sent before
         daemon.process.send_signal(signal.SIGTERM)
         daemon.logged("event=daemon.stopping")

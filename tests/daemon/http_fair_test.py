@@ -148,8 +148,8 @@ def lists_of_one_user_do_not_delay_another(_):
         served = crowd.order.count(("mallory", 200))
         refused = crowd.order.count(("mallory", 429))
         before = crowd.order[:crowd.order.index(("alice", 200))].count(("mallory", 200))
-        print(f"# {REQUESTS} lists of {JOBS} jobs of {JOB_BYTES} bytes: {served} served, {refused} refused, {crowd.bytes >> 20} MiB in"
-              f" {time.monotonic() - begun:.1f} s; {before} of them before the request of another user;"
+        print(f"# {REQUESTS} lists of {JOBS} jobs of {JOB_BYTES} bytes: {served} served, {refused} refused,"
+              f" {crowd.bytes >> 20} MiB in {time.monotonic() - begun:.1f} s; {before} of them before the request of another user;"
               f" berthd at most {daemon.memory_mb():.0f} MB", flush=True)
         equal(served + refused, REQUESTS)
         assert before <= 4, f"{before} lists were served before the request of another user: {crowd.order}"
@@ -183,7 +183,8 @@ def unread_answers_are_bounded(_):
         daemon.must(201, "alice", "POST", "/v1/jobs", {"command": ["/bin/true"], "hold": True})
         grown = daemon.memory_mb("VmRSS") - base
         served, refused = statuses.count(200), statuses.count(429)
-        print(f"# 64 lists that nobody reads: {served} answered, {refused} refused; berthd grew by {grown:.0f} MB", flush=True)
+        print(f"# 64 lists that nobody reads: {served} answered, {refused} refused; berthd grew by {grown:.0f} MB",
+              flush=True)
         equal(served + refused, 64)
         assert served >= 8, statuses
         assert grown < 100 + SANITIZER_MB, f"berthd grew by {grown:.0f} MB"

@@ -15,14 +15,17 @@ import objects
 PROGRAM = pathlib.Path(os.environ["BERTH_BUILD"]) / "src/kube/berth-kube"
 MANIFESTS = pathlib.Path(__file__).resolve().parent.parent.parent / "packaging/kubernetes"
 NAME = "berth"
-SHORT_LEASE = ["--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms"]
+SHORT_LEASE = ["--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s",
+               "--leader-elect-retry-period=500ms"]
 DELAYS_S = (0.6, 1.2, 4)
 SLOW_ROUNDS = 3  # renewals of the lease and successive pods, per delay
 
 
 def start(plane, name="berth-kube", token=BERTH, *words, port=None):
-    return plane.berth_kube(name, [PROGRAM, "--kubeconfig", plane.kubeconfig(token, port), "--scheduler-name", NAME, "--lease",
-                                   "berth-system/berth-kube", "--identity", name, *journals.words(plane, name), *words])
+    return plane.berth_kube(name,
+                            [PROGRAM, "--kubeconfig", plane.kubeconfig(token, port), "--scheduler-name", NAME,
+                             "--lease",
+                             "berth-system/berth-kube", "--identity", name, *journals.words(plane, name), *words])
 
 
 def pod(name, **options):
@@ -64,7 +67,8 @@ def placed_as_installed(plane):
     journals.installs(plane, MANIFESTS)
     plane.admin.create_all([objects.node("small", cpu="1"), objects.node("large", cpu="8")])
     plane.scheduler = start(plane)
-    plane.admin.create_all([pod("fits", cpu="4"), pod("never", cpu="9"), objects.pod("other", cpu="1", scheduler="somebody")])
+    plane.admin.create_all([pod("fits", cpu="4"), pod("never", cpu="9"),
+                            objects.pod("other", cpu="1", scheduler="somebody")])
     assert bound(plane, "fits") == "large"
     message = wait_for("it says why not", lambda: condition(plane, "never"))
     assert message["reason"] == "Unschedulable", message
@@ -126,12 +130,13 @@ def scheduling_gates_are_respected(plane):
 
 def claim(name, storage_class):
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"storageClassName": storage_class, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+            "spec": {"storageClassName": storage_class, "accessModes": ["ReadWriteOnce"],
+                     "resources": {"requests": {"storage": "1Gi"}}}}
 
 
 def storage_class(name, provisioner):
-    return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}, "provisioner": provisioner,
-            "volumeBindingMode": "WaitForFirstConsumer"}
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+            "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
 
 
 def mounts(name):
@@ -143,8 +148,8 @@ def volumes_wait_for_their_pod(plane):
     plane.admin.create_all([objects.node("near"), objects.node("far")])
     plane.admin.create_all([storage_class("local", "kubernetes.io/no-provisioner"), storage_class("made", "csi.tests")])
     disk = plane.admin.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}, "spec": {
-        "capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local", "local": {"path": "/mnt"},
-        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+        "capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
+        "local": {"path": "/mnt"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
             {"key": "kubernetes.io/hostname", "operator": "In", "values": ["far"]}]}]}}}})
     plane.admin.patch(disk, {"status": {"phase": "Available"}}, "/status")
     plane.admin.create_all([claim("kept", "local"), claim("fresh", "made"), claim("none", "local")])
@@ -165,8 +170,9 @@ def slow_answers_begin(plane):
     plane.slow = []
     for delay in DELAYS_S:
         proxy, name = DelayProxy(plane.port, delay), f"slow-{delay}"
-        plane.slow.append((name, delay, proxy, start(plane, name, ADMIN, "--scheduler-name", name, "--lease", f"berth-system/{name}",
-                                                     port=proxy.port)))
+        plane.slow.append((name, delay, proxy,
+                           start(plane, name, ADMIN, "--scheduler-name", name, "--lease", f"berth-system/{name}",
+                                 port=proxy.port)))
 
 
 def slow_answers_bind(plane):
@@ -217,14 +223,16 @@ def the_api_server_comes_back(plane):
 
 def http_getter(program):
     def ask(path):
-        return subprocess.run(["curl", "-s", "-o", "-", "-w", "\n%{http_code}", f"http://127.0.0.1:{program.port}{path}"],
+        return subprocess.run(["curl", "-s", "-o", "-", "-w", "\n%{http_code}",
+                               f"http://127.0.0.1:{program.port}{path}"],
                               capture_output=True, text=True, check=False).stdout
     return ask
 
 
 def it_runs_without_a_disk(plane):
     """Decisions are not recorded then, and /readyz tells it."""
-    program = start(plane, "no-disk", BERTH, "--no-lease", "--scheduler-name", "lonely", "--journal", "/dev/null/journal")
+    program = start(plane, "no-disk", BERTH, "--no-lease", "--scheduler-name", "lonely", "--journal",
+                    "/dev/null/journal")
     ask = http_getter(program)
     plane.admin.create_all([objects.node("n"), objects.pod("p", cpu="1", scheduler="lonely")])
     assert bound(plane, "p") == "n"
@@ -243,14 +251,16 @@ def each_name_has_its_profile(plane):
     plane.admin.create(objects.pod("foreign", cpu="1", scheduler="somebody"))
     plane.caught_up(program=program)
     for i in range(3):
-        plane.admin.create_all([objects.pod(f"{name}-{i}", cpu="1", memory="1Mi", scheduler=name) for name in ("spreads", "packs")])
+        plane.admin.create_all([objects.pod(f"{name}-{i}", cpu="1", memory="1Mi", scheduler=name)
+                                for name in ("spreads", "packs")])
     plane.admin.create_all([objects.pod(f"{name}-never", cpu="17", scheduler=name) for name in ("spreads", "packs")])
     places = {f"{name}-{i}": bound(plane, f"{name}-{i}") for name in ("spreads", "packs") for i in range(3)}
     assert places == {**{f"spreads-{i}": "idle" for i in range(3)}, **{f"packs-{i}": "busy" for i in range(3)}}, places
 
     def reporters():
         found = {one["involvedObject"]["name"]: one["reportingComponent"] for one in plane.admin.list("Event")
-                 if one["reason"] in ("Scheduled", "FailedScheduling") and one["involvedObject"]["name"].startswith(("spreads-", "packs-"))}
+                 if one["reason"] in ("Scheduled", "FailedScheduling")
+                 and one["involvedObject"]["name"].startswith(("spreads-", "packs-"))}
         return found if {*places, "spreads-never", "packs-never"} <= {*found} else None
     found = wait_for("events are written", reporters)
     assert all(found[name] == name.split("-")[0] for name in found), found
@@ -279,8 +289,10 @@ def health_and_metrics_are_served(plane):
 
 
 def main():
-    run_cases([placed_as_installed, slow_answers_begin, pods_of_other_schedulers_count, changed_reasons_are_updated_later, lower_priorities_are_preempted, scheduling_gates_are_respected,
-               volumes_wait_for_their_pod, slow_answers_bind, another_takes_over, the_api_server_comes_back, health_and_metrics_are_served,
+    run_cases([placed_as_installed, slow_answers_begin, pods_of_other_schedulers_count,
+               changed_reasons_are_updated_later, lower_priorities_are_preempted, scheduling_gates_are_respected,
+               volumes_wait_for_their_pod, slow_answers_bind, another_takes_over, the_api_server_comes_back,
+               health_and_metrics_are_served,
                it_runs_without_a_disk, each_name_has_its_profile, journals.every_plan_is_made_again], clear)
 
 

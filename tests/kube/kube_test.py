@@ -8,7 +8,8 @@ import objects
 def peer_binds_a_pod(plane):
     plane.admin.create_all([objects.node("small", cpu="1"), objects.node("large", cpu="8")])
     plane.peer("peer")
-    pods = plane.admin.create_all([objects.pod("fits", cpu="4", scheduler="peer"), objects.pod("never", cpu="9", scheduler="peer")])
+    pods = plane.admin.create_all([objects.pod("fits", cpu="4", scheduler="peer"),
+                                   objects.pod("never", cpu="9", scheduler="peer")])
 
     def bound():
         return plane.admin.get("Pod", "fits")["spec"].get("nodeName")
@@ -39,8 +40,10 @@ def volumes_stand_in(plane):
                         "provisioner": "csi.tests", "volumeBindingMode": "WaitForFirstConsumer"})
     plane.admin.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {
         "name": "data", "namespace": "default", "annotations": {"volume.kubernetes.io/selected-node": "home"}},
-        "spec": {"storageClassName": "made", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}})
-    wait_for("the claim is bound", lambda: plane.admin.get("PersistentVolumeClaim", "data")["status"]["phase"] == "Bound")
+        "spec": {"storageClassName": "made", "accessModes": ["ReadWriteOnce"],
+                 "resources": {"requests": {"storage": "1Gi"}}}})
+    wait_for("the claim is bound",
+             lambda: plane.admin.get("PersistentVolumeClaim", "data")["status"]["phase"] == "Bound")
     plane.leave(stand_in)
 
 

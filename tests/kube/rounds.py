@@ -23,7 +23,8 @@ NAME = "rounds"
 NODES, NODE_CPU = 10, 8  # cores of each node
 SIZES = (1, 2, 3)
 # A killed instance is followed by one with another identity, which waits until the lease expires.
-SHORT_LEASE = ["--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms"]
+SHORT_LEASE = ["--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s",
+               "--leader-elect-retry-period=500ms"]
 # However pods are distributed, some node has 3 free cores while fewer than 6 are used on average.
 CORES_MOST = NODES * (NODE_CPU - max(SIZES) + 1)
 
@@ -65,7 +66,9 @@ class Rounds:
         self.berth = self.start("berth-kube")
 
     def start(self, name, *options):
-        return self.plane.run(name, [BERTH, "--kubeconfig", self.plane.kubeconfig(), "--scheduler-name", NAME, *SHORT_LEASE, *options])
+        return self.plane.run(name,
+                              [BERTH, "--kubeconfig", self.plane.kubeconfig(), "--scheduler-name", NAME, *SHORT_LEASE,
+                               *options])
 
     def unbound(self):
         return [pod for pod in self.follower.list("Pod") if not pod["spec"].get("nodeName")]
@@ -112,9 +115,11 @@ class Rounds:
         try:
             wait_for("every pod is bound", all_bound)
         except AssertionError as error:
-            left = [(pod["metadata"]["name"], self.cpu(pod), [c.get("message") for c in pod.get("status", {}).get("conditions", [])])
+            left = [(pod["metadata"]["name"], self.cpu(pod),
+                     [c.get("message") for c in pod.get("status", {}).get("conditions", [])])
                     for pod in self.unbound()]
-            raise AssertionError(f"{error}; {self.checker.bound} of {self.made} were; cores used: {self.truth()}; left: {left}") from error
+            raise AssertionError(f"{error}; {self.checker.bound} of {self.made} were; cores used: {self.truth()}; "
+                                 f"left: {left}") from error
 
     @staticmethod
     def cpu(pod):
@@ -158,7 +163,8 @@ def main():
         try:
             rounds.run(options.rounds, options.api)
             rounds.settle()
-            print(f"ok 1 - {options.rounds} kills, {options.api} of the API server, {rounds.made} pods, seed {options.seed}", flush=True)
+            print(f"ok 1 - {options.rounds} kills, {options.api} of the API server, {rounds.made} pods, "
+                  f"seed {options.seed}", flush=True)
             print(f"ok 2 - the other took over, pods were bound again after {rounds.two():.1f} s")
             print("1..2")
         except (AssertionError, Refused):
