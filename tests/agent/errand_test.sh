@@ -99,7 +99,9 @@ logs_bytes() { "$berth" logs web/1 </dev/null | cmp - "$work/node/log.$second"; 
 check 'also without a line break at the end' logs_bytes
 logs_tail() { ends 0 "$berth" logs --tail 1 instance/"$first" && out_is three; }
 check 'tail' logs_tail
-logs_all() { ends 0 "$berth" logs web && grep -qx '\[web.alice/0\] two' "$work/out" && grep -qx '\[web.alice/1\] dos' "$work/out"; }
+logs_all() {
+    ends 0 "$berth" logs web && grep -qx '\[web.alice/0\] two' "$work/out" && grep -qx '\[web.alice/1\] dos' "$work/out"
+}
 check 'lines of several pods have the names of their pods' logs_all
 logs_follow() {
     "$berth" logs -f web >"$work/follow" &
@@ -108,7 +110,8 @@ logs_follow() {
     until_true grep -qs uno "$work/follow" # both logs have been read to their end
     echo 'THE END' >>"$work/node/log.$first"
     printf '\nTHE END\n' >>"$work/node/log.$second"
-    wait $reader && grep -qx '\[web.alice/0\] THE END' "$work/follow" && grep -qx '\[web.alice/1\] THE END' "$work/follow"
+    wait $reader && grep -qx '\[web.alice/0\] THE END' "$work/follow" &&
+        grep -qx '\[web.alice/1\] THE END' "$work/follow"
 }
 check 'follow prints new lines of all pods' logs_follow
 logs_large() {
@@ -116,7 +119,10 @@ logs_large() {
     "$berth" logs web/0 </dev/null | cmp - "$work/node/log.$first"
 }
 check 'a log of megabytes arrives whole' logs_large
-logs_gone() { mv "$work/node/log.$first" "$work/kept" && ends 6 "$berth" logs web/0 && tells 'No such file' && mv "$work/kept" "$work/node/log.$first"; }
+logs_gone() {
+    mv "$work/node/log.$first" "$work/kept" && ends 6 "$berth" logs web/0 && tells 'No such file' &&
+        mv "$work/kept" "$work/node/log.$first"
+}
 check "the agent's error is shown" logs_gone
 previous() { ends 6 "$berth" logs --previous web/0 && tells 'no earlier instance'; }
 check 'no previous log' previous
@@ -158,7 +164,8 @@ exec_tty() {
     wait $session || code=$?
     exec {to}>&-
     cat "$work/tty.out"
-    [ $code = 7 ] && grep -q '^33 99' "$work/tty.out" && grep -q '^tty' "$work/tty.out" && grep -q caught "$work/tty.out"
+    [ $code = 7 ] && grep -q '^33 99' "$work/tty.out" && grep -q '^tty' "$work/tty.out" &&
+        grep -q caught "$work/tty.out"
 }
 check 'a terminal has its size and passes Ctrl-C on' exec_tty
 check '-t without a terminal is refused' ends 2 "$berth" exec -it web -- true
@@ -190,11 +197,15 @@ make_tree() {
 make_tree
 cp_in() { ends 0 "$berth" cp "$work/tree" web/0:box/ && diff -r "$work/tree" "$work/node/box/tree"; }
 check 'a folder into a pod' cp_in
-cp_in_name() { ends 0 "$berth" cp "$work/tree/a file" web/0:box/other && diff "$work/tree/a file" "$work/node/box/other"; }
+cp_in_name() {
+    ends 0 "$berth" cp "$work/tree/a file" web/0:box/other && diff "$work/tree/a file" "$work/node/box/other"
+}
 check 'a file under another name' cp_in_name
 cp_out() { ends 0 "$berth" cp web/0:box/tree "$work/back" && diff -r "$work/tree" "$work/back"; }
 check 'a folder out of a pod' cp_out
-cp_out_file() { mkdir "$work/into" && ends 0 "$berth" cp web/0:box/other "$work/into" && diff "$work/into/other" "$work/tree/a file"; }
+cp_out_file() {
+    mkdir "$work/into" && ends 0 "$berth" cp web/0:box/other "$work/into" && diff "$work/into/other" "$work/tree/a file"
+}
 check 'a file into a folder here' cp_out_file
 cp_none() { ends 1 "$berth" cp web/0:box/nothing "$work/x" && [ ! -e "$work/x" ]; }
 check 'an unknown file' cp_none
@@ -221,16 +232,22 @@ check 'a pod that sends other files writes nothing here' cp_evil
 
 # ---- url and top ----
 
-url_one() { ends 0 "$berth" url web && grep -qx 'http://n1:[0-9]*' "$work/out" && ends 0 "$berth" url -o json web/http && grep -q '"ready": true' "$work/out"; }
+url_one() {
+    ends 0 "$berth" url web && grep -qx 'http://n1:[0-9]*' "$work/out" && ends 0 "$berth" url -o json web/http &&
+        grep -q '"ready": true' "$work/out"
+}
 check 'url of an app' url_one
 url_all() { ends 0 "$berth" url --all web && [ "$(grep -c 'yes .*http://n1:' "$work/out")" = 2 ]; }
 check 'urls of all pods' url_all
 url_none() { ends 4 "$berth" url web/ftp && tells 'it has http' && ends 4 "$berth" url nothing; }
 check 'url of an unknown endpoint and app' url_none
-top_pods() { ends 0 "$berth" top pods && grep -q '^web.alice/0 *n1 *250m *25% *1 ' "$work/out" && grep -q '64 MiB' "$work/out"; }
+top_pods() {
+    ends 0 "$berth" top pods && grep -q '^web.alice/0 *n1 *250m *25% *1 ' "$work/out" && grep -q '64 MiB' "$work/out"
+}
 check 'usage of pods' top_pods
 top_nodes() {
-    BERTH_TOKEN_FILE=$work/token ends 0 "$berth" top nodes --sort name && grep -q '^n1 *2 *13% *2 *16 *8.* GiB *13%' "$work/out" &&
+    BERTH_TOKEN_FILE=$work/token ends 0 "$berth" top nodes --sort name &&
+        grep -q '^n1 *2 *13% *2 *16 *8.* GiB *13%' "$work/out" &&
         grep -q '^n2 *- ' "$work/out"
 }
 check 'usage of nodes' top_nodes
@@ -243,11 +260,15 @@ exec_audit() {
         grep -q '"printenv"' "$work/out" && grep -q '"USR1"' "$work/out" && ! grep -q 'b=c' "$work/out"
 }
 check 'commands are in the audit log without their environment' exec_audit
-others() { BERTH_TOKEN_FILE=$work/bob ends 4 "$berth" exec web.alice -- true && BERTH_TOKEN_FILE=$work/bob ends 4 "$berth" logs instance/"$first"; }
+others() {
+    BERTH_TOKEN_FILE=$work/bob ends 4 "$berth" exec web.alice -- true &&
+        BERTH_TOKEN_FILE=$work/bob ends 4 "$berth" logs instance/"$first"
+}
 check "others' instances are hidden" others
 foreign() {
     local call
-    [ "$(api "$alice" POST "/v1/instances/$first/exec" -H 'Content-Type: application/json' -d '{"command": ["sleep", "1000"]}')" = 200 ] || return 1
+    [ "$(api "$alice" POST "/v1/instances/$first/exec" -H 'Content-Type: application/json' \
+        -d '{"command": ["sleep", "1000"]}')" = 200 ] || return 1
     call=$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["call"])' "$work/body")
     [ "$(api "$other_token" POST "/v1/nodes/n2/calls/$call?stream=out" -d evil)" = 404 ] &&
         [ "$(api "$other_token" POST "/v1/nodes/n1/calls/$call?stream=out" -d evil)" = 404 ] &&

@@ -55,7 +55,8 @@ body() {
     python3 -c '
 import json, sys
 print(json.dumps({"token": sys.argv[1], "request": open(sys.argv[2]).read(), "probed": {
-    "allocatable": {"cpu": 4, "memory": "8Gi"}, "arch": "amd64", "labels": {"os": "linux"}, "runtimes": ["process"]}}))' \
+    "allocatable": {"cpu": 4, "memory": "8Gi"}, "arch": "amd64", "labels": {"os": "linux"},
+    "runtimes": ["process"]}}))' \
         "$1" "$2" >"$work/join.json"
 }
 
@@ -64,7 +65,8 @@ join() {
     local line
     line=$("$berth" node add "$1") || return 1
     request "$1" && body "$(word echo "$line")" "$work/$1.csr" || return 1
-    ask 200 -k --pinnedpubkey "$(word --pin "$line")" -d @"$work/join.json" "$(word --control "$line")/v1/join" || return 1
+    ask 200 -k --pinnedpubkey "$(word --pin "$line")" -d @"$work/join.json" "$(word --control "$line")/v1/join" ||
+        return 1
     member certificate >"$work/$1.pem" && member ca >"$work/ca.pem"
 }
 
@@ -135,7 +137,8 @@ no_certificate_or_a_foreign_one() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=node:n1 -days 2 \
         -keyout "$work/self.key" -out "$work/self.pem" 2>"$work/openssl.log" || return 1
     as self 401 GET /v1/nodes/n1/config || return 1
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj '/CN=Berth cluster authority' -days 2 \
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj '/CN=Berth cluster authority' \
+        -days 2 \
         -keyout "$work/other.key" -out "$work/other.pem" 2>"$work/openssl.log" || return 1
     request foreign && openssl x509 -req -in "$work/n1.csr" -CA "$work/other.pem" -CAkey "$work/other.key" \
         -set_serial 0x"$(openssl x509 -in "$work/n1.pem" -noout -serial | cut -d= -f2)" -out "$work/foreign.pem" \
@@ -146,7 +149,8 @@ no_certificate_or_a_foreign_one() {
     ask 401 --cert "$work/n1.pem" --key "$work/n1.key" "$url/v1/nodes/n1/config" || return 1
     # A client with another CA refuses the server.
     ! curl -sS -o /dev/null --cacert "$work/other.pem" "$agents/healthz" 2>/dev/null &&
-        ! curl -sS -o /dev/null -k --pinnedpubkey sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= "$agents/healthz" 2>/dev/null
+        ! curl -sS -o /dev/null -k --pinnedpubkey sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= \
+        "$agents/healthz" 2>/dev/null
 }
 
 renewed() {
@@ -186,7 +190,8 @@ policy = p
 [p]
 commonName = supplied
 """)
-    subprocess.run(["openssl", "ca", "-batch", "-config", f"{work}/ca.cnf", "-in", f"{work}/old.csr", "-subj", "/CN=node:n1",
+    subprocess.run(["openssl", "ca", "-batch", "-config", f"{work}/ca.cnf", "-in", f"{work}/old.csr",
+                    "-subj", "/CN=node:n1",
                     "-cert", f"{work}/data/ca-cert.pem", "-keyfile", f"{work}/data/ca-key.pem", "-notext", "-extfile",
                     f"{work}/ext", "-extensions", "v3", "-startdate", at(days_from), "-enddate", at(days_to), "-out",
                     f"{work}/{name}.pem"], check=True)
@@ -231,8 +236,8 @@ drained_with_progress() {
 }
 
 grown_and_accepted() {
-    as n1 200 POST /v1/nodes/n1/report '{"epoch": 1, "seq": 9, "instances": [], "node": {"probed": {"allocatable": {"cpu": 6,
-        "memory": "4Gi"}}}}' || return 1
+    as n1 200 POST /v1/nodes/n1/report '{"epoch": 1, "seq": 9, "instances": [],
+        "node": {"probed": {"allocatable": {"cpu": 6, "memory": "4Gi"}}}}' || return 1
     "$berth" get node n1 -o json >"$work/node"
     python3 - "$work/node" <<'PY' || return 1
 import json, sys
@@ -316,7 +321,8 @@ for name, argv, text, env in ways:
         warned = "--token shows the invitation to every user" in err.read()
     assert not found, (name, found)
     assert warned == (name == "argument"), name
-done = subprocess.run([agent, "join", *options, "--token-file", "-"], input="", capture_output=True, text=True, check=False)
+done = subprocess.run([agent, "join", *options, "--token-file", "-"], input="", capture_output=True, text=True,
+                      check=False)
 assert done.returncode == 1 and "the invitation is empty" in done.stderr, done
 help = subprocess.run([agent, "--help"], capture_output=True, text=True, check=False).stdout
 assert "--token-file" in help and "--token TOKEN" not in help, help

@@ -269,7 +269,8 @@ simulates() {
 check "a cluster under a seed" simulates
 pods_arrive() {
     printf 'sn,cpu_milli,memory_mib,gpu,model\na,4000,4,2,T4\nb,8000,4,1,P100\n' >"$work/nodes.csv"
-    printf 'name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np0,1000,1,1,500,\np1,1000,1,2,1000,T4\n' | gzip >"$work/pods.csv.gz"
+    printf 'name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np0,1000,1,1,500,\np1,1000,1,2,1000,T4\n' |
+        gzip >"$work/pods.csv.gz"
     printf '# pods 2\n0\n1\n# nodes 2\n1\n0\n' >"$work/arrivals.txt"
     set -- "$berth" sim openb --nodes "$work/nodes.csv" --pods "$work/pods.csv.gz" --arrivals "$work/arrivals.txt"
     ends 0 "$@" --policy bestfit -o json || return 1
@@ -289,7 +290,8 @@ PY
 }
 check "pods arrive on GPUs" pods_arrive
 logs_are_played() {
-    printf '; MaxProcs: 4\n1 0 -1 100 3 -1 -1 3 100\n2 1 -1 50 4 -1 -1 4 60\n3 2 -1 200 1 -1 -1 1 200\n4 3 -1 30 1 -1 -1 1 40\n' |
+    printf '%s\n' '; MaxProcs: 4' '1 0 -1 100 3 -1 -1 3 100' '2 1 -1 50 4 -1 -1 4 60' '3 2 -1 200 1 -1 -1 1 200' \
+        '4 3 -1 30 1 -1 -1 1 40' |
         gzip >"$work/log.swf.gz"
     set -- "$berth" sim swf "$work/log.swf.gz"
     ends 0 "$@" -o csv && [ "$(tr '\n' ' ' <"$work/out")" = "job_id,wait 1,0 2,99 3,148 4,0 " ] || return 1

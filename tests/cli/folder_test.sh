@@ -35,7 +35,8 @@ another_key_without_secrets() {
 another_key() {
     serve && "$berth" secret set pass word=hush && stop && cp "$data/secret.key" "$work/right.key" || return 1
     cp "$work/first.key" "$data/secret.key"
-    refused 'secret.key is not the key .* 1 secrets .*--new-secret-key' && cmp "$data/secret.key" "$work/first.key" || return 1
+    refused 'secret.key is not the key .* 1 secrets .*--new-secret-key' && cmp "$data/secret.key" "$work/first.key" ||
+        return 1
     rm "$data/secret.key"
     refused 'secret.key is gone' && ! [ -e "$data/secret.key" ] || return 1
     cp "$work/right.key" "$data/secret.key"

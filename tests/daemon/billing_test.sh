@@ -88,7 +88,7 @@ mistakes() {
     ends 1 berth-bill --prices "$work/bad.yaml" --book "$work/b.json" && grep -q 'prices' "$work/err"
 }
 
-# ---- docs/billing.md --------------------------------------------------------------------------------------------------
+# ---- docs/billing.md -------------------------------------------------------------------------------------------------
 
 # blocks LANGUAGE: prints the fenced blocks of this language.
 blocks() {
@@ -232,7 +232,8 @@ mail_by_program() {
     stop && serve --config "$work/berthd.conf" && berth system settings mail_from=berth@here.example || return 1
     run_job ann '"notify": ["mailto:ann@there.example"]' '"state": "failed", "exit": 4' || return 1
     until_ok grep -q 'it ended with code 4' "$work/mail" || return 1
-    grep -qF -- '-i|-f|berth@here.example|--|ann@there.example|' "$work/mail" && grep -q '^Subject: Berth: job' "$work/mail"
+    grep -qF -- '-i|-f|berth@here.example|--|ann@there.example|' "$work/mail" &&
+        grep -q '^Subject: Berth: job' "$work/mail"
 }
 
 mail_by_smtp() {
@@ -264,7 +265,9 @@ webhook_inside() {
     until_ok told '"/named"' && until_ok undelivered "${#hosts[@]}" && ! told '"/inside"'
 }
 
-undelivered() { [ "$(grep 'event=notice.undelivered' "$work/daemon.log" | grep -o 'to=[^ ]*' | sort -u | wc -l)" -ge "$1" ]; }
+undelivered() {
+    [ "$(grep 'event=notice.undelivered' "$work/daemon.log" | grep -o 'to=[^ ]*' | sort -u | wc -l)" -ge "$1" ]
+}
 
 check 'a cluster' begin
 check 'usage is summed up' used

@@ -26,7 +26,7 @@ begin() {
     git tag base
 }
 
-# compared STATUS WORDS [OPTION]: commits the changes, compares them with `base`, and expects this status and these words.
+# compared STATUS WORDS [OPTION]: commits the changes, compares them with `base`, expects this status and these words.
 compared() {
     git add -A
     git commit -qm changed
