@@ -56,7 +56,9 @@ function Top({ here, who, language, onLanguage, theme }) {
       <nav aria-label={t("nav")}>
         <ul ref={nav}>
           {pages.map((page) => (
-            <li><a href={`#/${page.name}`} aria-current={page === here ? "page" : undefined}>{t(`page.${page.name}`)}</a></li>
+            <li>
+              <a href={`#/${page.name}`} aria-current={page === here ? "page" : undefined}>{t(`page.${page.name}`)}</a>
+            </li>
           ))}
         </ul>
       </nav>
@@ -85,7 +87,11 @@ function Shown({ here, id, query }) {
     scrollTo(0, 0);
   }, [here, id]);
   const Chosen = id !== undefined && here.one ? here.one : here.all;
-  return <main id="main" ref={main} data-page={id === undefined ? here.name : `${here.name}/${id}`}><Chosen key={`${here.name}/${id ?? ""}`} id={id} query={query} /></main>;
+  return (
+    <main id="main" ref={main} data-page={id === undefined ? here.name : `${here.name}/${id}`}>
+      <Chosen key={`${here.name}/${id ?? ""}`} id={id} query={query} />
+    </main>
+  );
 }
 
 /** Shown if there is a token but no daemon: it restarts, or cannot be reached. */
@@ -126,7 +132,8 @@ export function App() {
   const here = pages.find((page) => page.name === path[0]) ?? pages[0];
   return (
     <Session.Provider value={{ who, theme, language }}>
-      <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main").querySelector("h1").focus(); }}>
+      <a class="skip" href="#main"
+        onClick={(e) => { e.preventDefault(); document.getElementById("main").querySelector("h1").focus(); }}>
         {t("skip")}
       </a>
       <Top {...{ here, who, language, onLanguage, theme }} />

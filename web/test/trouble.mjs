@@ -13,7 +13,8 @@ function counted(page, pattern) {
 }
 
 /** Removes console messages about connections that a case has cut. */
-const cutsAreMeant = (visitor) => visitor.trouble.splice(0, visitor.trouble.length, ...visitor.trouble.filter((line) => !/net::ERR_/.test(line)));
+const cutsAreMeant = (visitor) => visitor.trouble.splice(0, visitor.trouble.length,
+  ...visitor.trouble.filter((line) => !/net::ERR_/.test(line)));
 
 /** Makes the page hidden or visible for its scripts. */
 const hide = (page, hidden) => page.evaluate((value) => {
@@ -22,7 +23,8 @@ const hide = (page, hidden) => page.evaluate((value) => {
 }, hidden);
 
 /** Limits pages of lists to two rows, whatever was requested; with `and`, only for requests with that parameter. */
-const shortPages = (page, path, and = "limit") => page.route((url) => url.pathname === path && url.searchParams.has("limit") && url.searchParams.has(and), (route) => {
+const shortPages = (page, path, and = "limit") =>
+  page.route((url) => url.pathname === path && url.searchParams.has("limit") && url.searchParams.has(and), (route) => {
   const url = new URL(route.request().url());
   url.searchParams.set("limit", "2");
   return route.continue({ url: url.href });
@@ -35,7 +37,9 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
   ["a slow answer arrives despite changes meanwhile", async (scene) => as(scene, "admin", {}, async (visitor) => {
     let seen = false;
     await visitor.page.route(/\/v1\/apps\?limit=1000/, async (route) => { await rest(1500); await route.continue(); });
-    const changes = (async () => { for (let i = 0; !seen; i++) { await scene.call("PATCH", "/v1/apps/web.ann", { weight: 50 + (i % 40) }); await rest(200); } })();
+    const changes = (async () => {
+      for (let i = 0; !seen; i++) { await scene.call("PATCH", "/v1/apps/web.ann", { weight: 50 + (i % 40) });
+      await rest(200); } })();
     try {
       await visitor.go("services");
       await visitor.page.getByRole("link", { name: "web.ann" }).waitFor();
@@ -45,8 +49,10 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     }
     await visitor.page.unrouteAll({ behavior: "wait" });
   })],
-  ["what would start a job sooner is requested after changes of the job and by a button", async (scene) => as(scene, "admin", {}, async (visitor) => {
-    const { page } = visitor, id = (await scene.call("GET", "/v1/queue?limit=1")).items[0].id, asked = counted(page, /suggest=1/);
+  ["what would start a job sooner is requested after changes of the job and by a button",
+    async (scene) => as(scene, "admin", {}, async (visitor) => {
+    const { page } = visitor, id = (await scene.call("GET", "/v1/queue?limit=1")).items[0].id,
+      asked = counted(page, /suggest=1/);
     await shown(visitor, `jobs/${id}`);
     await page.getByRole("heading", { name: "What would start sooner" }).waitFor();
     await until("asked", () => asked.length === 1);
@@ -68,16 +74,21 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await page.clock.install();
     await shown(visitor, "nodes");
     const job = await scene.call("POST", "/v1/jobs", { owner: "aud", command: ["sleep"], requests: { cpu: 1 } });
-    const [{ node }] = await until("it has a place", async () => { const { items } = await scene.call("GET", `/v1/instances?workload=${job.id}`); return items.length ? items : null; });
+    const [{ node }] = await until("it has a place",
+      async () => { const { items } = await scene.call("GET", `/v1/instances?workload=${job.id}`);
+      return items.length ? items : null; });
     const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: node, exact: true }) });
     const told = async () => String((await scene.call("GET", `/v1/nodes/${node}`)).status.instances);
     await page.clock.fastForward(31000);
-    await until("the row says how many are there now", async () => (await row.locator("td").nth(6).textContent()) === (await told()));
+    await until("the row says how many are there now",
+      async () => (await row.locator("td").nth(6).textContent()) === (await told()));
     await scene.call("POST", `/v1/jobs/${job.id}/cancel`);
   })],
-  ["a daemon that is down has its own message and is retried", async (scene) => as(scene, "admin", { at: scene.line.url }, async (visitor) => {
+  ["a daemon that is down has its own message and is retried",
+    async (scene) => as(scene, "admin", { at: scene.line.url }, async (visitor) => {
     const { page } = visitor, down = page.getByRole("alert").filter({ hasText: "berthd does not answer" });
-    const noBrowserWords = async () => assert.doesNotMatch(await page.locator("body").textContent(), /failed to fetch|network ?error/i);
+    const noBrowserWords = async () => assert.doesNotMatch(await page.locator("body").textContent(),
+      /failed to fetch|network ?error/i);
     await shown(visitor, "nodes/n20");
     scene.line.cut();
     await page.getByRole("button", { name: "Take no new work" }).click();
@@ -127,7 +138,8 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await page.getByLabel("Token").waitFor();
     await until("the agent hears that it is over", () => scene.agent.closed.has(call));
   }), BRIEF],
-  ["a log reconnects after a cut and is closed while the page is hidden", async (scene) => as(scene, "ann", { at: scene.line.url }, async (visitor) => {
+  ["a log reconnects after a cut and is closed while the page is hidden",
+    async (scene) => as(scene, "ann", { at: scene.line.url }, async (visitor) => {
     const { page } = visitor, asked = counted(page, /\/logs\?/);
     await page.clock.install();
     await visitor.go("jobs/1");
@@ -151,7 +163,8 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await log.getByText("line 1 as it is written").waitFor();
     cutsAreMeant(visitor);
   })],
-  ["the next instance with the same ordinal has its own log", async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
+  ["the next instance with the same ordinal has its own log",
+    async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
     const { page } = visitor, asked = counted(page, /\/logs\?/);
     let shift = 0;
     await page.route(/\/v1\/jobs\/1$/, async (route) => {
@@ -168,7 +181,8 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await page.getByRole("dialog").getByRole("button", { name: "Leave the job" }).click();
     await scene.agent.report(scene.agent.here.map((row) => ({ ...row, state: "running", ready: false })));
     await scene.agent.report(scene.agent.here);
-    await until("asked for the other", () => asked.some((path) => path.includes(`/instances/${Number(id) + shift}/logs`)));
+    await until("asked for the other",
+      () => asked.some((path) => path.includes(`/instances/${Number(id) + shift}/logs`)));
     await page.unrouteAll({ behavior: "wait" });
   })],
   ["only changed settings are sent", async (scene) => as(scene, "ann", {}, async (visitor) => {
@@ -190,7 +204,8 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
   ["a form keeps typed values when others scale", async (scene) => as(scene, "ann", {}, async (visitor) => {
     const { page } = visitor, form = inForm(page, "Scale"), replicas = form.getByLabel("Replicas");
     const there = (await scene.call("GET", "/v1/apps/web.ann")).status.replicas;
-    const scaled = async (count) => { await scene.call("POST", "/v1/apps/web.ann/scale", { replicas: count }); await page.locator("[data-ready]").getByText(`/${count}`).waitFor(); };
+    const scaled = async (count) => { await scene.call("POST", "/v1/apps/web.ann/scale", { replicas: count });
+      await page.locator("[data-ready]").getByText(`/${count}`).waitFor(); };
     const follows = (count) => until(`it says ${count}`, async () => (await replicas.inputValue()) === String(count));
     await shown(visitor, "services/web.ann");
     await scaled(there + 1);
@@ -205,12 +220,14 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await follows(there + 1); // the typed value was sent
     await scaled(there);
   })],
-  ["a form keeps typed values when settings become unreadable", async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
+  ["a form keeps typed values when settings become unreadable",
+    async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
     const { page } = visitor, form = inForm(page, "Settings");
     await page.clock.install();
     await shown(visitor, "services/web.ann");
     await form.getByLabel("As JSON").fill('{"level": 1}');
-    await page.route(/\/v1\/apps\/web\.ann\/settings$/, (route) => route.fulfill({ status: 403, json: { error: { message: "not now" } } }));
+    await page.route(/\/v1\/apps\/web\.ann\/settings$/,
+      (route) => route.fulfill({ status: 403, json: { error: { message: "not now" } } }));
     const answered = page.waitForResponse(/\/v1\/apps\/web\.ann\/settings$/);
     await page.clock.fastForward(11000);
     await answered;
@@ -222,9 +239,11 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
   })],
   ["a submission repeated after a lost answer exists once", async (scene) => as(scene, "bob", {}, async (visitor) => {
     const { page } = visitor, keys = [];
-    for (const [path, open, send, name] of [["jobs", "Submit a job", "Submit", "lost-once"], ["services", "Add a service", "Add a service", "lost-too"]]) {
+    for (const [path, open, send, name] of [["jobs", "Submit a job", "Submit", "lost-once"],
+      ["services", "Add a service", "Add a service", "lost-too"]]) {
       const api = `/v1/${path.replace("services", "apps")}`, form = inForm(page, open);
-      const made = async () => (await scene.call("GET", `${api}?owner=bob`)).items.filter((item) => item.name === name || item.id === `${name}.bob`).length;
+      const made = async () => (await scene.call("GET", `${api}?owner=bob`)).items.filter(
+        (item) => item.name === name || item.id === `${name}.bob`).length;
       let lost = false;
       await page.route((url) => url.pathname === api && !url.search, async (route) => {
         if (route.request().method() !== "POST") return route.continue();
@@ -249,9 +268,11 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     assert.ok(keys.length === 4 && keys[0] === keys[1] && keys[2] === keys[3] && keys[1] !== keys[2], keys.join());
     cutsAreMeant(visitor);
   })],
-  ["a policy changed by others is not overwritten without a question", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
+  ["a policy changed by others is not overwritten without a question",
+    async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
     const { page } = visitor, formula = async () => (await scene.call("GET", "/v1/policies/kept")).formula;
-    const box = page.getByRole("textbox", { name: "Formula" }), dialog = page.getByRole("dialog", { name: "Write over it" });
+    const box = page.getByRole("textbox", { name: "Formula" }),
+      dialog = page.getByRole("dialog", { name: "Write over it" });
     await scene.call("PUT", "/v1/policies/kept", { formula: "return age" });
     await shown(visitor, "policies");
     await box.fill("return 2 * age");
@@ -277,10 +298,12 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await until("written over again", async () => (await formula()) === "return 4 * age");
     // Opened again, it has the new value.
     await scene.call("PUT", "/v1/policies/kept", { formula: "return 7 * age" });
-    await page.getByRole("row").filter({ hasText: "return 7 * age" }).getByRole("button", { name: "Open kept" }).click();
+    await page.getByRole("row").filter({ hasText: "return 7 * age" }).getByRole("button", { name: "Open kept" })
+      .click();
     await until("opened anew", async () => (await box.inputValue()) === "return 7 * age");
   })],
-  ["the queue comes first, and the plan below it says what it leaves out", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["the queue comes first, and the plan below it says what it leaves out",
+    async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor, top = async (what) => (await what.boundingBox()).y;
     await shown(visitor, "queue");
     await page.locator(".gantt rect").first().waitFor();
@@ -290,9 +313,12 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await page.reload();
     await page.getByText("What runs is shown of the nodes up to n10").waitFor(); // n1, n10, n11, ...
   })],
-  ["rows without requested factors show none, and a waiting service is not a job", async (scene) => as(scene, "admin", {}, async (visitor) => {
-    const { page } = visitor, rows = page.locator("tbody tr"), wrong = page.locator('main a[href^="#/jobs/"][href$=".aud"]');
-    await scene.call("POST", "/v1/apps", { name: "huge", owner: "aud", replicas: 1, requests: { cpu: 5000 }, command: ["serve"] });
+  ["rows without requested factors show none, and a waiting service is not a job",
+    async (scene) => as(scene, "admin", {}, async (visitor) => {
+    const { page } = visitor, rows = page.locator("tbody tr"),
+      wrong = page.locator('main a[href^="#/jobs/"][href$=".aud"]');
+    await scene.call("POST", "/v1/apps",
+      { name: "huge", owner: "aud", replicas: 1, requests: { cpu: 5000 }, command: ["serve"] });
     await shortPages(page, "/v1/queue", "factors");
     await shown(visitor, "queue");
     await rows.filter({ hasText: "huge.aud" }).waitFor();
@@ -312,18 +338,22 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await shortPages(page, "/v1/apps");
     await shortPages(page, "/v1/jobs");
     await shown(visitor, "users");
-    for (const name of ["ann", "aud", "bob", "eve", "mia"]) await page.getByRole("button", { name: `Change ${name}` }).waitFor();
+    for (const name of ["ann", "aud", "bob", "eve", "mia"]) await page.getByRole("button", { name: `Change ${name}` })
+      .waitFor();
     const apps = (await scene.call("GET", "/v1/apps")).items.map((app) => app.id);
-    for (let i = apps.length; i < 3; i++) apps.push((await scene.call("POST", "/v1/apps", { name: `more${i}`, owner: "ann", replicas: 0, command: ["serve"] })).id);
+    for (let i = apps.length; i < 3; i++) apps.push(
+      (await scene.call("POST", "/v1/apps", { name: `more${i}`, owner: "ann", replicas: 0, command: ["serve"] })).id);
     await shown(visitor, "services");
     for (const id of apps) await page.getByRole("link", { name: id, exact: true }).waitFor();
-    const last = (await scene.call("GET", "/v1/jobs?order=desc&limit=1")).items[0].id, first = page.locator("tbody tr").first();
+    const last = (await scene.call("GET", "/v1/jobs?order=desc&limit=1")).items[0].id,
+      first = page.locator("tbody tr").first();
     await shown(visitor, "jobs");
     await first.getByRole("link", { name: String(last), exact: true }).waitFor();
     await page.getByRole("button", { name: "Next" }).click();
     await first.getByRole("link", { name: String(last - 2), exact: true }).waitFor();
   })],
-  ["a restarting daemon signs no user out, and a refusal of an old session does not end the new one", async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
+  ["a restarting daemon signs no user out, and a refusal of an old session does not end the new one",
+    async (scene) => as(scene, "ann", { refusals: true }, async (visitor) => {
     const { page } = visitor;
     let away = 2;
     await page.route(/\/v1\/whoami$/, (route) => (away-- > 0 ? route.abort() : route.continue()));
@@ -348,21 +378,26 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     assert.equal(await page.getByLabel("Token").count(), 0, "bob is still there");
     await page.unrouteAll({ behavior: "wait" });
   })],
-  ["the legend counts GPUs, the numbers include the longest wait", async (scene) => as(scene, "admin", {}, async (visitor) => {
+  ["the legend counts GPUs, the numbers include the longest wait",
+    async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor, { waits } = await scene.call("GET", "/v1/queue?limit=1&waits=true");
     await shown(visitor, "cluster");
-    const words = async () => (await page.locator(".legend li").allTextContents()).map((text) => Number(/\((\d+) GPUs\)/.exec(text)?.[1] ?? 0));
+    const words = async () => (await page.locator(".legend li").allTextContents())
+      .map((text) => Number(/\((\d+) GPUs\)/.exec(text)?.[1] ?? 0));
     const held = async () => (await scene.call("GET", "/v1/use")).total.gpu.held;
-    await until("all GPUs that are held have their holder", async () => (await words()).reduce((sum, count) => sum + count, 0) === (await held()));
+    await until("all GPUs that are held have their holder",
+      async () => (await words()).reduce((sum, count) => sum + count, 0) === (await held()));
     await until(`no less than ${waits.longest_s} s are told`, async () => {
-      const [, minutes = 0, seconds = 0] = /(?:(\d+) min)? ?(?:(\d+) s)?/.exec(await page.locator("[data-number=longest]").textContent());
+      const [, minutes = 0, seconds = 0] = /(?:(\d+) min)? ?(?:(\d+) s)?/.exec(
+        await page.locator("[data-number=longest]").textContent());
       return Number(minutes) * 60 + Number(seconds) >= Math.min(waits.longest_s, 540);
     });
   })],
   ["typed text stays while the page is redrawn", async (scene) => as(scene, "admin", {}, async (visitor) => {
     const { page } = visitor, asked = counted(page, /\/v1\//), lost = [];
     await page.clock.install();
-    for (const [path, label, answer, text] of [["jobs", "User", "jobs", "bob"], ["queue", "Group", "queue", "speech"], ["journal", "Who", "audit", "admin"],
+    for (const [path, label, answer, text] of [["jobs", "User", "jobs", "bob"], ["queue", "Group", "queue", "speech"],
+      ["journal", "Who", "audit", "admin"],
       ["users", "User", "usage_records", "ann"], ["what-if", "or with this label", "nodes", "rack=r3"]]) {
       await shown(visitor, path);
       const field = page.getByLabel(label, { exact: true }), half = Math.floor(text.length / 2);
@@ -385,14 +420,16 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     await page.getByLabel("User").press("Enter");
     await until("it counts", () => page.url().includes("owner=bob"));
   })],
-  ["an open page reports that it has become unreadable", async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
+  ["an open page reports that it has become unreadable",
+    async (scene) => as(scene, "admin", { refusals: true }, async (visitor) => {
     const { page } = visitor;
     await page.clock.install();
     for (const path of ["jobs/1", "nodes/n1", "services/web.ann"]) {
       await shown(visitor, path);
       const alert = page.locator(".page > [role=alert]");
       assert.equal(await alert.count(), 0);
-      await page.route((url) => url.pathname === `/v1/${path.replace("services", "apps")}`, (route) => route.fulfill({ status: 403, json: { error: { message: "not for you any more" } } }));
+      await page.route((url) => url.pathname === `/v1/${path.replace("services", "apps")}`,
+        (route) => route.fulfill({ status: 403, json: { error: { message: "not for you any more" } } }));
       await page.clock.fastForward(11000);
       await alert.getByText("not for you any more").waitFor();
       await page.unrouteAll({ behavior: "wait" });
@@ -403,7 +440,8 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
   ["times of yesterday have a date, also the morning after", async (scene) => {
     // a time zone in which it is past one o'clock then
     const later = new Date(Date.now() + 3 * 3600e3), west = later.getUTCHours() - 1;
-    await as(scene, "ann", { zone: `Etc/GMT${west > 12 ? `-${24 - west}` : west < 0 ? `-${-west}` : `+${west}`}` }, async (visitor) => {
+    await as(scene, "ann", { zone: `Etc/GMT${west > 12 ? `-${24 - west}` : west < 0 ? `-${-west}` : `+${west}`}` },
+      async (visitor) => {
       const { page } = visitor, created = page.locator("ol.steps time").first();
       await shown(visitor, "jobs/1");
       assert.match(await created.textContent(), /^\d\d:\d\d:\d\d$/);
@@ -420,9 +458,11 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
     const { page } = visitor;
     await shown(visitor, "cluster");
     await page.locator(".plot canvas").first().waitFor();
-    await page.evaluate(() => { for (const canvas of document.querySelectorAll(".plot canvas")) canvas.dataset.old = "1"; });
+    await page.evaluate(() => {
+      for (const canvas of document.querySelectorAll(".plot canvas")) canvas.dataset.old = "1"; });
     const corner = () => page.evaluate(() => {
-      const map = document.querySelector(".tiles canvas"), copy = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+      const map = document.querySelector(".tiles canvas"),
+        copy = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
       copy.drawImage(map, map.width - 1, map.height - 1, 1, 1, 0, 0, 1, 1);
       return copy.getImageData(0, 0, 1, 1).data[0];
     });
@@ -437,7 +477,8 @@ export const troubleCases = ({ as, shown, BRIEF }) => [
       await as(scene, "admin", { width: 390, height: 800, language }, async (visitor) => {
         for (const path of ["cluster", "what-if"]) {
           await shown(visitor, path);
-          const nav = await visitor.page.locator("header nav").boundingBox(), top = await visitor.page.locator("header.top").boundingBox();
+          const nav = await visitor.page.locator("header nav").boundingBox(),
+            top = await visitor.page.locator("header.top").boundingBox();
           const here = await visitor.page.locator("header nav a[aria-current]").boundingBox();
           assert.ok(nav.height < 48 && top.height < 100, `${language}: ${nav.height} of ${top.height} px`);
           assert.ok(here.x >= 0 && here.x + here.width <= 390, `${language}: ${path} is at ${here.x}`);

@@ -31,7 +31,8 @@ export class NoAnswer extends Error {
 }
 
 /** Awaits a part of an answer; turns the browser's errors of a broken connection into NoAnswer. */
-export const heard = (part) => part.catch((error) => { throw error instanceof TypeError ? new NoAnswer(error) : error; });
+export const heard = (part) =>
+  part.catch((error) => { throw error instanceof TypeError ? new NoAnswer(error) : error; });
 
 export const signedIn = () => token !== "";
 
@@ -66,7 +67,8 @@ export async function open(method, path, { body, raw, signal, match, key } = {})
   if (match !== undefined) headers["If-Match"] = String(match);
   if (key !== undefined) headers["Idempotency-Key"] = key;
   const answer = await heard(fetch(path, {
-    method, headers, signal: AbortSignal.any([visit.signal, ...(signal ? [signal] : [])]), cache: "no-store", credentials: "omit",
+    method, headers, signal: AbortSignal.any([visit.signal, ...(signal ? [signal] : [])]), cache: "no-store",
+    credentials: "omit",
     body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
   }));
   if (answer.ok) return answer;

@@ -109,7 +109,8 @@ export function useVerb(act, done) {
 }
 
 // Not randomUUID, which pages over plain HTTP do not have.
-const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+const newKey = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** Returns a function that posts an object once: if the answer is lost and the same object is sent again, it has the
  * same key, and the daemon repeats the first answer. The daemon keeps no keys of refused requests. */

@@ -27,15 +27,20 @@ function Numbers({ sample }) {
   const { use } = sample;
   const rows = [
     ["nodes", `${use.ready}`, t("of", { all: use.nodes })],
-    ["gpu", number(use.gpu.held), t("of.percent", { all: number(use.gpu.there), percent: percent(use.gpu.held, use.gpu.there) })],
-    ["cpu", number(use.cpu.held), t("of.percent", { all: number(use.cpu.there), percent: percent(use.cpu.held, use.cpu.there) })],
-    ["memory", bytes(use.memory.held), t("of.percent", { all: bytes(use.memory.there), percent: percent(use.memory.held, use.memory.there) })],
+    ["gpu", number(use.gpu.held),
+      t("of.percent", { all: number(use.gpu.there), percent: percent(use.gpu.held, use.gpu.there) })],
+    ["cpu", number(use.cpu.held),
+      t("of.percent", { all: number(use.cpu.there), percent: percent(use.cpu.held, use.cpu.there) })],
+    ["memory", bytes(use.memory.held),
+      t("of.percent", { all: bytes(use.memory.there), percent: percent(use.memory.held, use.memory.there) })],
     ["waiting", String(sample.waiting), ""],
     ["longest", span(sample.longest), ""],
   ];
   return (
     <dl class="numbers">
-      {rows.map(([key, value, more]) => <div><dt>{t(`cluster.${key}`)}</dt><dd data-number={key}>{value} <small>{more}</small></dd></div>)}
+      {rows.map(([key, value, more]) => (
+        <div><dt>{t(`cluster.${key}`)}</dt><dd data-number={key}>{value} <small>{more}</small></dd></div>
+      ))}
     </dl>
   );
 }
@@ -67,10 +72,17 @@ function Holding({ node, held }) {
     <>
       <p><strong>{node.id}</strong> <State state={node.state ?? "ready"} /></p>
       <p class="faint">
-        {t("cluster.tile", { cpu: resource("cpu", node.allocatable?.cpu), memory: resource("memory", node.allocatable?.memory), gpus: gpusOf(node) })}
+        {t("cluster.tile", {
+          cpu: resource("cpu", node.allocatable?.cpu), memory: resource("memory", node.allocatable?.memory),
+          gpus: gpusOf(node),
+        })}
       </p>
       {rows.slice(0, 8).map((row) => (
-        <p>{row.gpus.length ? `GPU ${row.gpus.join(", ")}: ` : ""}{holderName(row) || t("cluster.somebody")}{row.workload ? ` · ${row.name ?? ""} ${row.workload}` : ""}</p>
+        <p>
+          {row.gpus.length ? `GPU ${row.gpus.join(", ")}: ` : ""}
+          {holderName(row) || t("cluster.somebody")}
+          {row.workload ? ` · ${row.name ?? ""} ${row.workload}` : ""}
+        </p>
       ))}
       {rows.length > 8 && <p class="faint">{t("cluster.more", { count: rows.length - 8 })}</p>}
       {!rows.length && <p class="faint">{t("cluster.free")}</p>}
@@ -96,10 +108,14 @@ function NodeMap({ nodes, holders, by }) {
   return (
     <>
       <Tiles groups={groups} holders={holders} theme={theme} label={t("cluster.map", { count: nodes.items.size })}
-        describe={(node) => <Holding node={node} held={holders.nodes.get(node.id)} />} onOpen={(node) => go(`/nodes/${node.id}`)} />
+        describe={(node) => <Holding node={node} held={holders.nodes.get(node.id)} />}
+        onOpen={(node) => go(`/nodes/${node.id}`)} />
       <ul class="legend">
         {names.slice(0, LEGEND_MAX).map(([name, count]) => (
-          <li><span class="swatch" style={{ background: colorOf(name, theme) }} />{name || t("cluster.somebody")} ({count.gpus ? t("cluster.gpus", { count: count.gpus }) : t("cluster.pods", { count: count.pods })})</li>
+          <li>
+            <span class="swatch" style={{ background: colorOf(name, theme) }} />{name || t("cluster.somebody")} (
+            {count.gpus ? t("cluster.gpus", { count: count.gpus }) : t("cluster.pods", { count: count.pods })})
+          </li>
         ))}
         {names.length > LEGEND_MAX && <li>{t("cluster.others", { count: names.length - LEGEND_MAX })}</li>}
         <li><span class="swatch" />{t("cluster.idle")}</li>
@@ -112,7 +128,8 @@ const SPANS = ["hour", "week"];
 
 /** Shows use, queue and waits from the daemon's own history, which is complete when the page opens. */
 function OverTime({ chosen, choose }) {
-  const series = useAnswer((signal) => get(queried("/v1/series", { span: chosen }), { signal }), [chosen], { every: 10000 });
+  const series = useAnswer((signal) => get(queried("/v1/series", { span: chosen }), { signal }), [chosen],
+    { every: 10000 });
   const s = series.data;
   const line = (label, color, values) => ({ label: t(label), color, values });
   const part = (name) => s[name].held.map((held, i) => (s[name].there[i] ? (100 * held) / s[name].there[i] : 0));
@@ -131,14 +148,17 @@ function OverTime({ chosen, choose }) {
         <div class="cards">
           <Card title={t("cluster.plot.use")}>
             <Plot times={s.at} label={t("cluster.plot.use")} format={(v) => `${Math.round(v)} %`}
-              lines={[line("cluster.gpu", "--one", part("gpu")), line("cluster.cpu", "--two", part("cpu")), line("cluster.memory", "--three", part("memory"))]} />
+              lines={[line("cluster.gpu", "--one", part("gpu")), line("cluster.cpu", "--two", part("cpu")),
+                line("cluster.memory", "--three", part("memory"))]} />
           </Card>
           <Card title={t("cluster.plot.queue")}>
-            <Plot times={s.at} label={t("cluster.plot.queue")} format={(v) => String(Math.round(v))} lines={[line("cluster.waiting", "--one", s.waiting)]} />
+            <Plot times={s.at} label={t("cluster.plot.queue")} format={(v) => String(Math.round(v))}
+              lines={[line("cluster.waiting", "--one", s.waiting)]} />
           </Card>
           <Card title={t("cluster.plot.waits")}>
             <Plot times={s.at} label={t("cluster.plot.waits")} format={span}
-              lines={[line("cluster.median", "--one", s.median_wait_s), line("cluster.longest", "--two", s.longest_wait_s)]} />
+              lines={[line("cluster.median", "--one", s.median_wait_s),
+                line("cluster.longest", "--two", s.longest_wait_s)]} />
           </Card>
         </div>
       )}
@@ -160,7 +180,8 @@ export function Cluster({ query }) {
           </select>
         </label>}>
         <Trouble error={nodes.error} />
-        {nodes.ready ? <NodeMap nodes={nodes} holders={holders} by={by} /> : <p class="faint" role="status">{t("loading")}</p>}
+        {nodes.ready ? <NodeMap nodes={nodes} holders={holders} by={by} />
+          : <p class="faint" role="status">{t("loading")}</p>}
       </Card>
       <OverTime chosen={query.span ?? "hour"} choose={(name) => filter("/cluster", { ...query, span: name })} />
     </Page>

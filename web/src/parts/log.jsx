@@ -32,7 +32,8 @@ async function readLog(path, follow, { signal, show, say }) {
   signal.addEventListener("abort", () => cancelAnimationFrame(frame), { once: true });
   for (let failures = 0; !signal.aborted; failures++) {
     heard = false;
-    const said = await whileShown(signal, read).then(() => t("log.end"), (error) => (error.name === "AbortError" ? "" : error.message));
+    const said = await whileShown(signal, read).then(() => t("log.end"),
+      (error) => (error.name === "AbortError" ? "" : error.message));
     if (signal.aborted) return;
     if (document.hidden && follow) continue;
     say(said);
@@ -48,7 +49,8 @@ function Text({ path, follow, label }) {
   useEffect(() => {
     const control = new AbortController();
     setNote("");
-    readLog(query(path, { tail: TAIL, follow: follow ? "true" : "" }), follow, { signal: control.signal, show: set, say: setNote });
+    readLog(query(path, { tail: TAIL, follow: follow ? "true" : "" }), follow,
+      { signal: control.signal, show: set, say: setNote });
     return () => control.abort();
   }, [path, follow, turn]);
   useEffect(() => { if (atEnd.current) box.current.scrollTop = box.current.scrollHeight; }, [text]);
@@ -56,7 +58,8 @@ function Text({ path, follow, label }) {
   return (
     <>
       <pre class="log" ref={box} tabIndex={0} role="log" aria-label={label} onScroll={scrolled}>{text}</pre>
-      {note && <p class="faint">{note} <button type="button" onClick={() => next(turn + 1)}>{t("log.again")}</button></p>}
+      {note && <p class="faint">{note} <button type="button" onClick={() => next(turn + 1)}>{t("log.again")}</button>
+        </p>}
     </>
   );
 }
@@ -66,5 +69,6 @@ function Text({ path, follow, label }) {
 export function Log({ of, label }) {
   if (of.state === "assigned") return <p class="faint">{t("log.none")}</p>;
   const id = of.id ?? of.instance;
-  return <Text key={id} path={query(`/v1/instances/${id}/logs`, { node: of.node })} follow={WRITES.has(of.state)} label={label} />;
+  return <Text key={id} path={query(`/v1/instances/${id}/logs`, { node: of.node })} follow={WRITES.has(of.state)}
+    label={label} />;
 }
