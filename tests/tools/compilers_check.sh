@@ -42,7 +42,7 @@ files=$(find "$source/src/base" "$source/src/core" -name '*.c' \
 kit=
 for file in world node_random shape_random state_random policy_random rules rules_held claims_random rules_topology \
     rules_relief; do
-    kit="$kit $source/tests/$file.c"
+    kit="$kit $source/tests/plan/$file.c"
 done
 files="$files $kit"
 
@@ -50,7 +50,7 @@ files="$files $kit"
 build() {
     # shellcheck disable=SC2086 # a list of words
     "$1" "$2" -std=gnu17 -D_GNU_SOURCE '-DBERTH_VERSION="check"' -ffp-contract=off -w "-I$source/src" \
-        "-I$source/tests" \
+        "-I$source/tests/plan" \
         -o "$3" "$work/hashes.c" $files
 }
 
