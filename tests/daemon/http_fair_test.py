@@ -149,7 +149,8 @@ def lists_of_one_user_do_not_delay_another(_):
         refused = crowd.order.count(("mallory", 429))
         before = crowd.order[:crowd.order.index(("alice", 200))].count(("mallory", 200))
         print(f"# {REQUESTS} lists of {JOBS} jobs of {JOB_BYTES} bytes: {served} served, {refused} refused,"
-              f" {crowd.bytes >> 20} MiB in {time.monotonic() - begun:.1f} s; {before} of them before the request of another user;"
+              f" {crowd.bytes >> 20} MiB in {time.monotonic() - begun:.1f} s;"
+              f" {before} of them before the request of another user;"
               f" berthd at most {daemon.memory_mb():.0f} MB", flush=True)
         equal(served + refused, REQUESTS)
         assert before <= 4, f"{before} lists were served before the request of another user: {crowd.order}"

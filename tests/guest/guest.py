@@ -199,8 +199,9 @@ class Files:
 
 
 APPLETS = """[ acpid awk cat chmod chown chroot cp cut date dd dirname dmesg echo env expr false find fold grep head
- hexdump httpd id ifconfig init insmod ip kill ln ls mkdir mknod mount mv nc od pidof poweroff printf ps reboot rm rmdir route
- sed seq sh sha256sum sleep sort stat switch_root sync tail tee test timeout touch tr true umount uname wc wget""".split()
+ hexdump httpd id ifconfig init insmod ip kill ln ls mkdir mknod mount mv nc od pidof poweroff printf ps reboot rm rmdir
+ route sed seq sh sha256sum sleep sort stat switch_root sync tail tee test timeout touch tr true umount uname wc
+ wget""".split()
 
 INIT = """#!/bin/sh
 export PATH=/bin:/sbin:/usr/bin

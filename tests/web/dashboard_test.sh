@@ -161,8 +161,7 @@ run_tells_the_truth() {
     mkdir -p "$work/build/src/berthd"
     for name in cli agent shim; do ln -sfn "$BERTH_BUILD/src/$name" "$work/build/src/$name"; done
     link_without || return 1
-    ports=$(python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); from ports import free_ports; print(*free_ports(2))' \
-        "$BERTH_SOURCE/tests") || return 1
+    ports=$(PYTHONPATH=$BERTH_SOURCE/tests python3 -c 'from ports import free_ports; print(*free_ports(2))') || return 1
     (
         cd "$BERTH_SOURCE" || exit 1
         export BERTH_LISTEN=127.0.0.1:${ports% *} BERTH_AGENTS=127.0.0.1:${ports#* }
