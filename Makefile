@@ -41,7 +41,8 @@ SANITIZE = $(BUILD)/sanitize
 SANITIZE_OPTIONS = -Dwarning_level=0 -Doptimization=1 -Db_sanitize=address,undefined
 SANITIZE_ENV = ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 FUZZ = $(BUILD)/fuzz
-FUZZ_OPTIONS = -Dwerror=$(WERROR) -Dfuzz=true -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false --native-file=tools/clang.ini
+FUZZ_OPTIONS = -Dwerror=$(WERROR) -Dfuzz=true -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false \
+    --native-file=tools/clang.ini
 
 .DEFAULT_GOAL := help
 
@@ -163,7 +164,9 @@ check-install: ## install to a scratch folder and build the example against it
 	@tools/check-install $(BUILD)
 
 help: ## this list
-	@awk -F ':.*## ' '/^##: /{sub("##: ", ""); print "\n" $$0 ":"} /^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' \
+	@awk -F ':.*## ' '/^##: /{sub("##: ", ""); print "\n" $$0 ":"} \
+	    /^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' \
 	    $(firstword $(MAKEFILE_LIST))
 
-.PHONY: setup run show test bench bench-traces bench-kube kube kube-expected install clean build lint format check check-clang sanitize fuzz fuzz-briefly check-long beds build-ahead soak soak-tests check-install help
+.PHONY: setup run show test bench bench-traces bench-kube kube kube-expected install clean build lint format check \
+    check-clang sanitize fuzz fuzz-briefly check-long beds build-ahead soak soak-tests check-install help

@@ -117,7 +117,7 @@ class Process:
             return self.process.wait()
 
 
-def tell_crashes():
+def print_crashes():
     """Prints the programs that a crash signal ended: tools/test fails a test that prints such a line and does not retry
     it."""
     for one in Process.started:
@@ -139,14 +139,15 @@ class Agent:
         line = line or self.cluster.berth("node", "add", self.name).strip()
         words = line.split()
         assert words[0] == "echo" and words[2:5] == ["|", "berth-agent", "join"], line
-        done = subprocess.run([*self.prefix, str(self.program), "join", *words[5:], "--state", str(self.state), *self.joining],
+        done = subprocess.run([*self.prefix, str(self.program), "join", *words[5:], "--state", str(self.state),
+                               *self.joining],
                               input=words[1], capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert done.returncode == 0, done.stderr
         return self
 
     def start(self, ready=True):
-        self.process = Process([*self.prefix, self.program, "--state", self.state, "--cgroup", self.group, "--shim", self.shim,
-                                "--heartbeat", "500", *self.options])
+        self.process = Process([*self.prefix, self.program, "--state", self.state, "--cgroup", self.group, "--shim",
+                                self.shim, "--heartbeat", "500", *self.options])
         if ready:
             self.process.ready()
         return self
@@ -235,7 +236,8 @@ class Cluster:
 
     def start(self):
         self.daemon = Process([*self.prefix, BERTHD, "--data", self.work / "data", "--init", "--token-file",
-                               self.work / "token", "--listen", self.listen, "--agents", self.agents_address, *self.options])
+                               self.work / "token", "--listen", self.listen, "--agents", self.agents_address,
+                               *self.options])
         self.url = self.daemon.ready()
         self.token = (self.work / "token").read_text().strip()
         return self
@@ -313,12 +315,13 @@ def status_of(pid):
     return {key: value.split() for key, _, value in (line.partition(":") for line in lines)}
 
 
-def half_of(agent):
+def net_sandbox_of(agent):
     """Returns the pid of this agent's net sandbox, or None."""
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
-            if words[:2] == [b"berth-agent", b"network"] and int(status_of(folder.name)["PPid"][0]) == agent.process.pid:
+            if words[:2] == [b"berth-agent",
+                             b"network"] and int(status_of(folder.name)["PPid"][0]) == agent.process.pid:
                 return int(folder.name)
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -363,7 +366,7 @@ def main():
             for line in traceback.format_exc().splitlines():
                 print(f"# {line}", flush=True)
     print(f"1..{len(wanted)}")
-    tell_crashes()
+    print_crashes()
     sys.exit(1 if failed else 0)
 
 

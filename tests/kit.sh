@@ -61,7 +61,8 @@ kit_clean_up() {
         kit_ended "$status"
     done
     if [ "$failed" != 0 ]; then # failures that daemons logged
-        grep -rhsaE -m 3 'Assertion .* failed|Sanitizer: |runtime error: ' --include='*.log' "$work" | sed 's/^/# crash: /' || true
+        grep -rhsaE -m 3 'Assertion .* failed|Sanitizer: |runtime error: ' --include='*.log' "$work" |
+            sed 's/^/# crash: /' || true
     fi
     rm -rf "$work"
 }

@@ -36,8 +36,9 @@ NEVER_NAMES = (
 NEVER_WORDS = (
     (r"(Address|Leak|Memory|Thread|UndefinedBehavior)Sanitizer|\bruntime error:", "a sanitizer report"),
     (r"ERROR SUMMARY: [1-9]|\bInvalid (read|write) of size", "a report of valgrind"),
-    (r"\bAssertion\b.*\bfailed\b|assertion failed|stack smashing|buffer overflow detected|double free|corrupted|munmap_chunk|"
-     r"\bfree\(\): |\bmalloc\(\): |Segmentation fault|\bAborted\b|[Cc]ore dumped|SIG(SEGV|ABRT|BUS|ILL|FPE)\b|"
+    (r"\bAssertion\b.*\bfailed\b|assertion failed|stack smashing|buffer overflow detected|double free|corrupted|"
+     r"munmap_chunk|\bfree\(\): |\bmalloc\(\): |Segmentation fault|\bAborted\b|[Cc]ore dumped|"
+     r"SIG(SEGV|ABRT|BUS|ILL|FPE)\b|"
      r"(status|code|ended with|returncode)\W{0,3}(-(4|6|7|8|11)|132|134|135|136|139)\b", "a crash"),
     (r"\b[Ii]nvariant\b|\bbreach(es)?\b|\bbroke invariant", "a broken invariant"),
     (r"\b[Cc]hecksums?\b", "a checksum"),

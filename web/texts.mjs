@@ -10,8 +10,8 @@ const places = (text) => (text.match(/\{\w+\}/g) ?? []).sort().join();
 
 for (const key of Object.keys({ ...en, ...zh })) {
   if (!(key in en) || !(key in zh)) wrong.push(`${key}: not in ${key in en ? "zh" : "en"}`);
-  else if (places(en[key]) !== places(zh[key]))
-    wrong.push(`${key}: ${places(en[key])} in en, ${places(zh[key])} in zh`);
+  else if (places(en[key]) !== places(zh[key])) wrong.push(
+    `${key}: ${places(en[key])} in en, ${places(zh[key])} in zh`);
 }
 for (const file of readdirSync(src, { recursive: true }).filter((name) => /\.jsx?$/.test(name))) {
   const text = readFileSync(join(src, file), "utf8");

@@ -52,7 +52,8 @@ live() {
         say "${one%%=*}: got $got of ${one#*=}"
         [ "$got" -ge "${one#*=}" ] || short="$short ${one%%=*}"
     done
-    [ -z "$short" ] || [ -n "$some" ] || fail "fewer than asked for:$short; --some takes what there is, --boot gets them early"
+    [ -z "$short" ] || [ -n "$some" ] ||
+        fail "fewer than asked for:$short; --some takes what there is, --boot gets them early"
 }
 
 command_line() {
@@ -86,7 +87,8 @@ at_boot() {
         grubby --update-kernel=ALL --args="${line# }"
         ;;
     alpine)
-        if have update-extlinux; then file=/etc/update-extlinux.conf name=default_kernel_opts; else file=/etc/default/grub name=GRUB_CMDLINE_LINUX_DEFAULT; fi
+        file=/etc/default/grub name=GRUB_CMDLINE_LINUX_DEFAULT
+        if have update-extlinux; then file=/etc/update-extlinux.conf name=default_kernel_opts; fi
         grep -q "^$name=" "$ROOT$file" || fail "$file has no line $name=: this boot loader is not known here"
         save_file "$file"
         keep loader "$file"

@@ -104,7 +104,8 @@ manage() {
     if [ "$1" = in_slot ]; then shift; fi # the function of system-upgrade
     if grep -qiE 'no space left|not enough free space|disk requirements|needs .* more space' "$out"; then
         fail "$1 failed: the disk is full" "$NO_SPACE"
-    elif grep -qiE 'could not resolve|temporary failure|network is unreachable|connection (timed out|refused)|failed to (fetch|download)|cannot download|unable to fetch|DNS lookup' "$out"; then
+    elif grep -qiE -e 'could not resolve|temporary failure|network is unreachable|connection (timed out|refused)' \
+        -e 'failed to (fetch|download)|cannot download|unable to fetch|DNS lookup' "$out"; then
         fail "$1 failed: the network, or a server of packages" "$NETWORK"
     fi
     fail "$1 failed with code $code" "$PACKAGE_MANAGER"

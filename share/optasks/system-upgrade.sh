@@ -106,7 +106,8 @@ slot_check() {
     [ "$used" != / ] || fail "this system runs from $1, which was to be overwritten"
     [ -z "$used" ] || fail "$1 is mounted on $used"
     [ "$(stat -c %d "$KEPT")" != "$(stat -c %d "$ROOT/")" ] ||
-        fail "the agent's folder must be on a file system of its own that both slots mount: the new system must know what it was made for"
+        fail "the agent's folder must be on a file system of its own that both slots mount:\
+ the new system must know what it was made for"
 }
 
 slot_close() {
@@ -141,7 +142,8 @@ slot_fill() {
     mount --bind "$ROOT/" "$KEPT/from" || fail "cannot look at this system"
     : >"$there/$UNFINISHED"
     sync # before the deletions below
-    find "$there" -xdev -mindepth 1 -maxdepth 1 ! -name lost+found ! -name "$UNFINISHED" -exec rm -rf {} + || fail "cannot clear slot $1"
+    find "$there" -xdev -mindepth 1 -maxdepth 1 ! -name lost+found ! -name "$UNFINISHED" -exec rm -rf {} + ||
+        fail "cannot clear slot $1"
     cp -a "$KEPT/from/." "$there/" || fail "cannot copy this system to slot $1"
     umount "$KEPT/from"
     if [ -e "$there/etc/fstab" ]; then
@@ -245,7 +247,8 @@ ab_back() {
         *) ab init "$good" && : >"$KEPT/tried" ;; # never marked good: the next boot is into the other slot anyway
         esac
         go_to "$good" "slot $good is to run again"
-        [ "$(slot_name)" = "$(kept was)" ] || fail "the system of before did not come up in slot $good; this is: $(slot_name)"
+        [ "$(slot_name)" = "$(kept was)" ] ||
+            fail "the system of before did not come up in slot $good; this is: $(slot_name)"
         settle_in "$good"
     elif [ -e "$KEPT/arrived" ]; then
         fail "the system that was made in slot $to is not what runs here, so there is no way back from it"

@@ -44,7 +44,9 @@ leave() {
 
 # as_user SCRIPT: runs the script in the user's shell and home with the key as its input, so that symlinks made by the
 # user lead only to files that the user may access.
-as_user() { printf '%s\n' "$key" | su -s /bin/sh "$user" -c "umask 077; read -r key; file=.ssh/authorized_keys; cd && $1"; }
+as_user() {
+    printf '%s\n' "$key" | su -s /bin/sh "$user" -c "umask 077; read -r key; file=.ssh/authorized_keys; cd && $1"
+}
 
 forward() {
     [ $# -gt 0 ] || fail "say which account"
@@ -66,7 +68,8 @@ forward() {
         # shellcheck disable=SC2016 # theirs to expand
         if as_user 'grep -qxF "$key" "$file" 2>/dev/null'; then keep keyed no; else keep keyed yes; fi
         # shellcheck disable=SC2016
-        as_user 'mkdir -p .ssh && chmod 700 .ssh && { grep -qxF "$key" "$file" 2>/dev/null || echo "$key" >>"$file"; }' ||
+        as_user 'mkdir -p .ssh && chmod 700 .ssh &&
+            { grep -qxF "$key" "$file" 2>/dev/null || echo "$key" >>"$file"; }' ||
             fail "cannot write the key of $user"
     fi
     say "$(id "$user")"
@@ -84,7 +87,8 @@ back() {
         for group in $(kept joined); do leave "$group"; done
         # shellcheck disable=SC2016
         if [ "$(kept keyed)" = yes ]; then
-            as_user '{ grep -vxF "$key" "$file" >"$file.new" || true; } && if [ -s "$file.new" ]; then mv "$file.new" "$file"; else rm -f "$file" "$file.new"; fi' ||
+            as_user '{ grep -vxF "$key" "$file" >"$file.new" || true; } &&
+                if [ -s "$file.new" ]; then mv "$file.new" "$file"; else rm -f "$file" "$file.new"; fi' ||
                 fail "cannot take the key of $user away"
         fi
     fi

@@ -104,9 +104,9 @@ watching() {
         ab good b && [ -z "$(ab watch 1 echo too late)" ]
 }
 
-check "what is known" what_is_known
-check "what is booted" what_is_booted
-check "bad words change nothing" bad_words_change_nothing
-check "a write that was cut off leaves the other copy" a_torn_write_leaves_the_other
-check "what is not good in time is noticed" watching
+check "the state is shown" what_is_known
+check "the right slot is booted" what_is_booted
+check "bad arguments change nothing" bad_words_change_nothing
+check "a torn write leaves the other copy" a_torn_write_leaves_the_other
+check "a slot that is not good in time is detected" watching
 kit_end

@@ -10,8 +10,8 @@ import socket
 import subprocess
 import time
 
-from agent_kit import (AGENT, BERTH, BERTHD, PATIENCE, SHIM, Cluster, case, half_of, main, skip_unless, skip_unless_root, status_of,
-                       wait_for)
+from agent_kit import (AGENT, BERTH, BERTHD, PATIENCE, SHIM, Cluster, case, net_sandbox_of, main, skip_unless,
+                       skip_unless_root, status_of, wait_for)
 
 skip_unless(BERTH, BERTHD, AGENT, SHIM)
 skip_unless_root()
@@ -66,12 +66,12 @@ def account():
 
 
 @case
-def the_network_half_has_no_rights_and_the_root_half_no_network():
+def the_net_sandbox_has_no_rights_and_the_agent_no_network():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(["/bin/sleep", "600"])
         c.wait_state("jobs", job, "running")
-        half = wait_for("there is a network half", lambda: half_of(agent))
+        half = wait_for("there is a network half", lambda: net_sandbox_of(agent))
         status = assert_narrow(half)
         assert status["Uid"] == [str(account())] * 4 and status["Groups"] == [], status
         assert int(status["CapBnd"][0], 16) == 0, status["CapBnd"]
@@ -85,16 +85,16 @@ def the_network_half_has_no_rights_and_the_root_half_no_network():
 
 
 @case
-def its_death_disturbs_nobody():
+def workloads_survive_the_death_of_the_net_sandbox():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(["/bin/sh", "-c", "echo here; exec sleep 600"])
         c.wait_state("jobs", job, "running")
         before = agent.processes()
         for _ in range(3):
-            half = wait_for("there is a network half", lambda: half_of(agent))
+            half = wait_for("there is a network half", lambda: net_sandbox_of(agent))
             os.kill(half, signal.SIGKILL)
-            wait_for("there is another", lambda: half_of(agent) not in (None, half))
+            wait_for("there is another", lambda: net_sandbox_of(agent) not in (None, half))
             assert c.berth("exec", job, "--", "/bin/echo", "well") == "well\n"
             assert c.berth("logs", job) == "here\n"
         assert agent.processes() == before
@@ -109,23 +109,25 @@ def log_lines(said):
 
 
 @case
-def logs_go_on_and_a_shell_ends():
+def logs_continue_and_a_shell_ends_when_the_net_sandbox_dies():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(["/bin/sh", "-c", "n=0; while :; do n=$((n+1)); echo line $n; sleep 0.1; done"])
         c.wait_state("jobs", job, "running")
-        rows = [("line 1\n", ["logs", "-f", job]), ("well", ["exec", job, "--", "/bin/sh", "-c", "echo well; exec sleep 600"])]
+        rows = [("line 1\n", ["logs", "-f", job]),
+                ("well", ["exec", job, "--", "/bin/sh", "-c", "echo well; exec sleep 600"])]
         followers = []
         for number, (word, words) in enumerate(rows):
             said = c.work / f"said-{number}"
             with said.open("w") as out:
-                followers.append((subprocess.Popen([str(BERTH), *map(str, words)], env=c.berth_env(), stdin=subprocess.DEVNULL, stdout=out,
-                                                   stderr=out), said))
+                followers.append((subprocess.Popen([str(BERTH), *map(str, words)], env=c.berth_env(),
+                                                   stdin=subprocess.DEVNULL, stdout=out, stderr=out), said))
             wait_for(f"it says {word}", lambda w=word, s=said: w in s.read_text())
-        os.kill(wait_for("there is a network half", lambda: half_of(agent)), signal.SIGKILL)
+        os.kill(wait_for("there is a network half", lambda: net_sandbox_of(agent)), signal.SIGKILL)
         (logs, log), (shell, said) = followers
         assert shell.wait(PATIENCE) == 1, said.read_text()
-        assert "the connection to the node broke" in said.read_text() or "could not be sent" in said.read_text(), said.read_text()
+        assert ("the connection to the node broke" in said.read_text() or
+                "could not be sent" in said.read_text()), said.read_text()
         seen = len(log_lines(log))
         wait_for("the log goes on", lambda: len(log_lines(log)) > seen + 10)
         assert logs.poll() is None
@@ -136,24 +138,26 @@ def logs_go_on_and_a_shell_ends():
 
 
 @case
-def it_goes_with_the_agent():
+def the_net_sandbox_ends_with_the_agent():
     with Cluster() as c:
         agent = c.node("n1")
         for signo in (signal.SIGKILL, signal.SIGTERM):
-            half = wait_for("there is a network half", lambda: half_of(agent))
+            half = wait_for("there is a network half", lambda: net_sandbox_of(agent))
             agent.process.end(signo)
             wait_for("it has ended, too", lambda: not pathlib.Path(f"/proc/{half}").exists())
             agent.start()
 
 
 @case
-def its_user_is_chosen():
+def the_user_of_the_net_sandbox_can_be_set():
     with Cluster() as c:
         agent = c.agent("n1", options=["--network-user", "nobody"]).join().start()
-        assert status_of(wait_for("there is a network half", lambda: half_of(agent)))["Uid"] == [str(pwd.getpwnam("nobody").pw_uid)] * 4
+        assert status_of(wait_for("there is a network half",
+                                  lambda: net_sandbox_of(agent)))["Uid"] == [str(pwd.getpwnam("nobody").pw_uid)] * 4
         agent.process.end()
         for name, words in (("root", "is root"), ("no-such-account", "there is no account")):
-            done = subprocess.run([str(AGENT), "--state", str(agent.state), "--shim", str(SHIM), "--cgroup", agent.group, "--network-user",
+            done = subprocess.run([str(AGENT), "--state", str(agent.state), "--shim", str(SHIM), "--cgroup",
+                                   agent.group, "--network-user",
                                    name], capture_output=True, text=True, timeout=PATIENCE, check=False)
             assert done.returncode == 1 and words in done.stderr, done
 
@@ -171,11 +175,12 @@ def fetchers_of(agent, name):
 
 
 @case
-def what_fetches_images_has_no_rights_and_goes_with_the_agent():
+def image_fetchers_have_no_rights_and_end_with_the_agent():
     digest = "0" * 64
     kinds = [("skopeo", "skopeo", lambda port: {"image": f"127.0.0.1:{port}/app:1", "command": ["/bin/true"]}),
-             ("curl", "qemu-system-x86_64", lambda port: {"runtime": "vm", "image": f"http://127.0.0.1:{port}/disk", "vm": {"sha256": digest},
-                                                          "resources": {"cpu": "100m", "memory": "128Mi"}})]
+             ("curl", "qemu-system-x86_64",
+              lambda port: {"runtime": "vm", "image": f"http://127.0.0.1:{port}/disk", "vm": {"sha256": digest},
+                            "resources": {"cpu": "100m", "memory": "128Mi"}})]
     with Cluster() as c:
         agent = c.node("n1")
         for program, needed, keys in kinds:
@@ -201,7 +206,7 @@ def what_fetches_images_has_no_rights_and_goes_with_the_agent():
 
 
 @case
-def certificates_are_renewed_through_it():
+def certificates_are_renewed_through_the_net_sandbox():
     with Cluster() as c:
         agent = c.agent("n1").join()
         pem = agent.state / "identity/node.pem"
@@ -211,9 +216,9 @@ def certificates_are_renewed_through_it():
         wait_for("it is renewed", lambda: any("event=certificate.renewed" in line for line in agent.process.log))
         assert pem.read_text() != first and pem.stat().st_mode & 0o777 == 0o600
         c.wait_state("jobs", c.job(["/bin/true"]), "ended")
-        half = half_of(agent)
+        half = net_sandbox_of(agent)
         os.kill(half, signal.SIGKILL)
-        wait_for("there is another", lambda: half_of(agent) not in (None, half))
+        wait_for("there is another", lambda: net_sandbox_of(agent) not in (None, half))
         c.wait_state("jobs", c.job(["/bin/true"]), "ended")
         # An invalid certificate is reported at the start.
         agent.process.end()
@@ -224,12 +229,12 @@ def certificates_are_renewed_through_it():
 
 
 @case
-def one_without_a_certificate_is_replaced_until_there_is_one():
+def a_net_sandbox_without_a_certificate_is_restarted_until_there_is_one():
     with Cluster() as c:
         agent = c.node("n1")
         pem = agent.state / "identity/node.pem"
         good = pem.read_text()
-        half = wait_for("there is a network half", lambda: half_of(agent))
+        half = wait_for("there is a network half", lambda: net_sandbox_of(agent))
         pem.write_text("none\n")
         os.kill(half, signal.SIGKILL)
         wait_for("it says so", lambda: any("event=network.failed" in line for line in agent.process.log))
@@ -240,7 +245,7 @@ def one_without_a_certificate_is_replaced_until_there_is_one():
 
 
 @case
-def a_change_that_was_begun_is_not_lost():
+def an_interrupted_change_is_not_lost():
     with Cluster() as c:
         agent = c.node("n1")
         app = c.app(name="reader", command=["/bin/sh", "-c", 'while :; do cat "$BERTH_SETTINGS"; sleep 0.3; done'],
@@ -252,8 +257,8 @@ def a_change_that_was_begun_is_not_lost():
         (changed,) = agent.state.glob("instances/*/changed.json")
         wait_for("it is applied", lambda: "unapplied" not in changed.read_text())
         # The state of an agent that was killed in the middle of a change.
-        (settings,) = [path for path in agent.state.glob("instances/*/**/*") if path.is_file() and "second" in path.read_text("latin1")
-                       and path.name not in ("changed.json", "log")]
+        (settings,) = [path for path in agent.state.glob("instances/*/**/*") if path.is_file()
+                       and "second" in path.read_text("latin1") and path.name not in ("changed.json", "log")]
         agent.process.end(signal.SIGKILL)
         changed.write_text('{"unapplied":true,' + changed.read_text()[1:])
         settings.write_text(settings.read_text().replace("second", "old"))
@@ -263,14 +268,16 @@ def a_change_that_was_begun_is_not_lost():
 
 
 @case
-def a_change_that_failed_is_tried_again():
+def a_failed_change_is_retried():
     with Cluster() as c:
         agent = c.node("n1")
         c.berth("secret", "set", "db", "password=hunter2")
-        app = c.app(name="reader", command=["/bin/sleep", "600"], settings={"title": "first"}, settings_schema={"title": {"type": "text"}},
+        app = c.app(name="reader", command=["/bin/sleep", "600"], settings={"title": "first"},
+                    settings_schema={"title": {"type": "text"}},
                     files=[{"path": "/run/secret/db", "secret": "db", "key": "password"}])
         wait_for("it runs", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 1)
-        (settings,) = [path for path in agent.state.glob("instances/*/**/*") if path.is_file() and "first" in path.read_text("latin1")
+        (settings,) = [path for path in agent.state.glob("instances/*/**/*") if path.is_file()
+                       and "first" in path.read_text("latin1")
                        and path.name not in ("config.json", "changed.json", "log")]
         agent.process.kill(signal.SIGSTOP)  # the agent receives the change when the secret lacks the needed key
         assert c.ask("PATCH", f"/v1/apps/{app}/settings", {"title": "second"})[0] == 200
@@ -285,7 +292,7 @@ def a_change_that_failed_is_tried_again():
 
 
 @case
-def without_root_there_are_two_as_well():
+def without_root_there_is_a_net_sandbox_too():
     if not shutil.which("setpriv"):
         print("# skip: there is no setpriv")
         return
@@ -296,14 +303,15 @@ def without_root_there_are_two_as_well():
         for program in (AGENT, SHIM):
             programs.mkdir(exist_ok=True, mode=0o755)
             shutil.copy(program, programs)
-        if subprocess.run([*prefix, str(programs / AGENT.name), "--version"], capture_output=True, check=False).returncode != 0:
+        if subprocess.run([*prefix, str(programs / AGENT.name), "--version"], capture_output=True,
+                          check=False).returncode != 0:
             print("# skip: others cannot run what was built here")
             return
         agent.state.mkdir()
         os.chown(agent.state, NOBODY, NOBODY)
         agent.program, agent.shim = programs / AGENT.name, programs / SHIM.name
         agent.join().start()
-        status = assert_narrow(wait_for("there is a network half", lambda: half_of(agent)))
+        status = assert_narrow(wait_for("there is a network half", lambda: net_sandbox_of(agent)))
         assert status["Uid"] == [str(NOBODY)] * 4, status
         c.wait_state("jobs", c.job(["/bin/true"]), "ended")
 

@@ -10,8 +10,8 @@ import subprocess
 import time
 import urllib.request
 
-from agent_kit import (AGENT, BERTH, BERTHD, PATIENCE, SHIM, Cluster, Process, case, main, skip_unless, skip_unless_root, status_of,
-                       wait_for)
+from agent_kit import (AGENT, BERTH, BERTHD, PATIENCE, SHIM, Cluster, Process, case, main, skip_unless,
+                       skip_unless_root, status_of, wait_for)
 
 skip_unless(BERTH, BERTHD, AGENT, SHIM, "python3")
 skip_unless_root()
@@ -28,7 +28,7 @@ NARROWED = "p=; [ -x /bin/busybox ] && p=busybox; $p grep ^Seccomp: /proc/self/s
 
 
 @case
-def little_may_be_asked_of_the_kernel():
+def system_calls_are_filtered():
     with Cluster() as c:
         c.node("n1")
         job = c.job(["/bin/sh", "-c", f"{NARROWED}; sleep 60"], retries=0)
@@ -117,7 +117,7 @@ def pid_namespaces(pids):
 
 
 @case
-def a_job_has_process_numbers_of_its_own():
+def a_workload_has_its_own_pid_namespace():
     """Instances of one workload share a pid namespace on a node, whichever agent started them. They see no other
     processes, not even other workloads of their owner."""
     count = "for p in /proc/[0-9]*; do echo $p; done | wc -l"
@@ -145,7 +145,7 @@ def a_job_has_process_numbers_of_its_own():
 
 
 @case
-def the_agent_dies_and_what_runs_goes_on():
+def instances_survive_a_kill_of_the_agent():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(["/bin/sh", "-c", "echo begin; exec sleep 600"])
@@ -171,7 +171,7 @@ def the_agent_dies_and_what_runs_goes_on():
 
 
 @case
-def the_daemon_dies_and_nothing_stops():
+def instances_survive_a_kill_of_the_daemon():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(["/bin/sleep", "600"])
@@ -232,7 +232,7 @@ def logs_are_followed_over_restarts_of_daemon_and_agent():
 
 
 @case
-def a_log_that_is_gone_after_a_restart_is_told():
+def a_missing_log_after_a_restart_is_reported():
     with Cluster() as c:
         c.node("n1")
         job = c.job(["/bin/sh", "-c", COUNTS], retries=0)
@@ -250,7 +250,7 @@ def a_log_that_is_gone_after_a_restart_is_told():
 
 
 @case
-def a_migration_is_waited_for_over_a_restart_of_the_daemon():
+def waiting_for_a_migration_survives_a_restart_of_the_daemon():
     slow = "sleep 4; " + WEB[2]
     with Cluster() as c:
         c.node("n1"), c.node("n2")
@@ -271,10 +271,11 @@ def a_migration_is_waited_for_over_a_restart_of_the_daemon():
 
 
 @case
-def stubborn_ones_are_killed_and_double_forks_do_not_escape():
+def instances_that_ignore_sigterm_are_killed_with_double_forks():
     with Cluster() as c:
         agent = c.node("n1")
-        job = c.job(["/bin/sh", "-c", "trap '' TERM; (setsid sleep 600 &) ; (setsid setsid sleep 601 &); while :; do sleep 1; done"],
+        job = c.job(["/bin/sh", "-c",
+                     "trap '' TERM; (setsid sleep 600 &) ; (setsid setsid sleep 601 &); while :; do sleep 1; done"],
                     stop={"grace": "1s"})
         c.wait_state("jobs", job, "running")
         wait_for("all of it runs", lambda: len(agent.processes()) >= 4)
@@ -287,9 +288,11 @@ def exec_signal_and_progress():
     with Cluster() as c:
         c.node("n1")
         job = c.job(["/bin/sh", "-c", "trap 'echo got HUP; echo 50% half >&$BERTH_PROGRESS_FD' HUP; "
-                                      "echo '250/1000 a quarter' >&$BERTH_PROGRESS_FD; while :; do sleep 0.2; done"], env={"COLOUR": "blue"})
+                                      "echo '250/1000 a quarter' >&$BERTH_PROGRESS_FD; while :; do sleep 0.2; done"],
+                    env={"COLOUR": "blue"})
         c.wait_state("jobs", job, "running")
-        assert c.berth("exec", job, "--", "/bin/sh", "-c", "echo $COLOUR; id -u").split() == ["blue", str(uid_of(c, job))]
+        assert c.berth("exec", job, "--", "/bin/sh", "-c",
+                       "echo $COLOUR; id -u").split() == ["blue", str(uid_of(c, job))]
         done = c.run("exec", job, "--", "/bin/sh", "-c", "echo out; echo err >&2; exit 5")
         assert (done.returncode, done.stdout, done.stderr.splitlines()[0]) == (5, "out\n", "err"), done
         assert c.run("exec", "-i", job, "--", "/bin/cat", stdin="to and fro\n").stdout == "to and fro\n"
@@ -300,7 +303,7 @@ def exec_signal_and_progress():
 
 
 @case
-def what_does_not_read_or_is_slow_holds_up_nobody():
+def slow_or_unread_sessions_do_not_delay_others():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(["/bin/sleep", "600"])
@@ -330,7 +333,7 @@ def cpu_ticks(pid):
 
 
 @case
-def a_health_check_may_talk():
+def a_health_check_may_print():
     with Cluster() as c:
         c.node("n1")
         app = c.app(name="calm", command=["/bin/sleep", "600"],
@@ -345,7 +348,7 @@ def uid_of(c, job):
 
 
 @case
-def limits_hold():
+def limits_are_enforced():
     with Cluster() as c:
         c.node("n1")
         hog = c.job(["/usr/bin/python3", "-c", "x = bytearray(400 << 20); import time; time.sleep(600)"],
@@ -357,7 +360,8 @@ def limits_hold():
             assert "memory" in c.berth("describe", "job", hog)
             assert c.get(f"/v1/jobs/{hog}")["status"]["outcome"] == "out-of-memory"
             assert "out-of-memory" in c.berth("jobs", "--over"), c.berth("jobs", "--over")
-        bomb = c.job(["/bin/sh", "-c", "for i in $(seq 200); do sleep 600 & done; wait"], limits={"pids": 30}, retries=0)
+        bomb = c.job(["/bin/sh", "-c", "for i in $(seq 200); do sleep 600 & done; wait"], limits={"pids": 30},
+                     retries=0)
         (agent,) = c.agents.values()
         wait_for("it has begun", lambda: len(agent.processes()) >= 20 or c.state("jobs", bomb) != "pending")
         time.sleep(1)
@@ -370,13 +374,17 @@ def settings_files_and_secrets():
     with Cluster() as c:
         agent = c.node("n1")
         c.berth("secret", "set", "db", "password=hunter2-and-more")
-        app = c.app(name="reader", command=["/bin/sh", "-c", 'while :; do cat "$BERTH_SETTINGS" /etc/reader.conf; echo; '
-                                            'cat /run/secret/db | wc -c; sleep 0.3; done'],
-                    settings={"title": "first"}, settings_schema={"title": {"type": "text"}}, install={"hidden": "installed"},
-                    files=[{"path": "/etc/reader.conf", "text": "conf-text"},
-                           {"path": "/run/secret/db", "secret": "db", "key": "password"}])
+        app = c.app(name="reader",
+                    command=["/bin/sh", "-c", 'while :; do cat "$BERTH_SETTINGS" /etc/reader.conf; echo; '
+                             'cat /run/secret/db | wc -c; sleep 0.3; done'],
+                    settings={"title": "first"}, settings_schema={"title": {"type": "text"}},
+                    install={"hidden": "installed"}, files=[{"path": "/etc/reader.conf", "text": "conf-text"},
+                                                            {"path": "/run/secret/db", "secret": "db",
+                                                             "key": "password"}])
         wait_for("it runs", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 1)
-        wait_for("it reads", lambda: (log := c.berth("logs", app)) and "first" in log and "conf-text" in log and "16" in log.split())
+        wait_for("it reads",
+                 lambda: (log := c.berth("logs", app)) and "first" in log and "conf-text" in log
+                 and "16" in log.split())
         c.ask("PATCH", f"/v1/apps/{app}/settings", {"title": "second"})
         wait_for("it reads the change", lambda: "second" in c.berth("logs", app))
         assert "installed" not in c.berth("logs", app)
@@ -404,11 +412,12 @@ def containers():
             os.chmod(folder, 0o755)
         shutil.copy(busybox, root / "bin/busybox")
         (root / "bin/sh").symlink_to("busybox")
-        job = c.job(["/bin/sh", "-c", 'PATH=/bin; busybox echo "pid $$ uid $(busybox id -u)"; busybox cat /etc/note; busybox ls /; '
+        job = c.job(["/bin/sh", "-c",
+                     'PATH=/bin; busybox echo "pid $$ uid $(busybox id -u)"; busybox cat /etc/note; busybox ls /; '
                                       'busybox touch /scratch/here && echo wrote; echo 1/2 half >&$BERTH_PROGRESS_FD; '
                                       'until [ -e /scratch/go ]; do busybox sleep 0.1; done'],
-                    rootfs=str(root), runtime="oci", files=[{"path": "/etc/note", "text": "a note\n"}], limits={"memory": "64Mi"},
-                    retries=0, mounts=[{"path": "/scratch", "tmpfs": "1Mi"}])
+                    rootfs=str(root), runtime="oci", files=[{"path": "/etc/note", "text": "a note\n"}],
+                    limits={"memory": "64Mi"}, retries=0, mounts=[{"path": "/scratch", "tmpfs": "1Mi"}])
         c.wait_state("jobs", job, "running")
         assert "inside" in c.berth("exec", job, "--", "/bin/sh", "-c", "echo inside")
         assert c.berth("exec", job, "--", "/bin/busybox", "sh", "-c", NARROWED).startswith("Seccomp:\t2\n1 1")
@@ -431,7 +440,8 @@ def oci_image(folder, user):
         return None
     source = pathlib.Path(os.environ["BERTH_SOURCE"])
     subprocess.run([source / "examples/containers.sh", folder], check=True, capture_output=True)
-    subprocess.run(["umoci", "config", "--image", f"{folder}:1", "--config.user", user], check=True, capture_output=True)
+    subprocess.run(["umoci", "config", "--image", f"{folder}:1", "--config.user", user], check=True,
+                   capture_output=True)
     return f"oci:{folder}:1"
 
 
@@ -453,7 +463,8 @@ def containers_in_user_namespaces():
             return
         c.berth("secret", "set", "db", "password=hunter2")
         c.berth("apply", "-f", "-", stdin="kind: volume\nid: kept\ntype: local\n")
-        loop = ('id -u; echo mine >/data/mine; cat /run/secret/db; echo; while :; do cat "$BERTH_SETTINGS" >/dev/stdout; '
+        loop = (
+            'id -u; echo mine >/data/mine; cat /run/secret/db; echo; while :; do cat "$BERTH_SETTINGS" >/dev/stdout; '
                 'sleep 0.3; done')
         app = c.app(name="boxed", image=image, command=["/bin/sh", "-c", loop], stop={"grace": "1s"},
                     settings={"title": "first"}, settings_schema={"title": {"type": "text"}},
@@ -532,7 +543,8 @@ def root_of_a_container_is_not_root():
 
 @case
 def ports_by_socket_and_exclusive_resources():
-    listener = ("import os, socket, time; fds = int(os.environ['LISTEN_FDS']); assert int(os.environ['LISTEN_PID']) == os.getpid(); "
+    listener = ("import os, socket, time; fds = int(os.environ['LISTEN_FDS']); "
+                "assert int(os.environ['LISTEN_PID']) == os.getpid(); "
                 "s = socket.socket(fileno=3); print(os.environ['LISTEN_FDNAMES'], s.getsockname()[1], "
                 "os.environ['BERTH_EXCLUSIVE_ACME_EXAMPLE_ARM'], flush=True)\n"
                 "while True:\n  c, _ = s.accept(); c.sendall(b'hi'); c.close()")
@@ -556,10 +568,11 @@ def ports_by_socket_and_exclusive_resources():
 
 
 @case
-def a_resource_called_tcp_is_no_port():
+def a_resource_named_tcp_is_not_a_port():
     with Cluster() as c:
         c.node("n1")
-        greedy = c.app(name="greedy", command=["/bin/sleep", "600"], replicas=2, endpoints=[{"name": "a", "await": False}],
+        greedy = c.app(name="greedy", command=["/bin/sleep", "600"], replicas=2,
+                       endpoints=[{"name": "a", "await": False}],
                        exclusive={"tcp": [str(10000 + i) for i in range(16)]})
         wait_for("both run", lambda: c.get(f"/v1/apps/{greedy}")["status"]["ready"] == 2)
         taken = sorted(i["exclusive"]["tcp"] for i in c.instances(greedy))
@@ -615,7 +628,7 @@ def files_are_copied_and_pods_migrate():
 
 
 @case
-def an_address_that_is_dead_is_passed_over():
+def a_dead_address_is_skipped():
     with Cluster() as c:
         agent = c.agent("n1").join()
         path = agent.state / "identity/node.json"
@@ -632,7 +645,8 @@ def a_drained_node_is_released():
     with Cluster() as c:
         one, two = c.node("n1"), c.node("n2")
         # Waits for readiness: both nodes are this machine, so a port that is not bound yet is free for the other.
-        app = c.app(name="web", command=WEB, replicas=2, endpoints=[{"name": "http"}], health={"tcp": {"endpoint": "http"}, "every": "500ms"})
+        app = c.app(name="web", command=WEB, replicas=2, endpoints=[{"name": "http"}],
+                    health={"tcp": {"endpoint": "http"}, "every": "500ms"})
         wait_for("two are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2)
         c.berth("node", "drain", "n1")
         wait_for("n1 is empty", lambda: not one.instances() and not one.processes())

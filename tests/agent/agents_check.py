@@ -5,7 +5,7 @@ import random
 import signal
 import time
 
-from agent_kit import AGENT, BERTH, BERTHD, SHIM, case, half_of, main, skip_unless, skip_unless_root, wait_for
+from agent_kit import AGENT, BERTH, BERTHD, SHIM, case, net_sandbox_of, main, skip_unless, skip_unless_root, wait_for
 from agents_net import NetCluster, fence_round
 
 skip_unless(BERTH, BERTHD, AGENT, SHIM, "python3", "ip", "nsenter", "unshare")
@@ -19,16 +19,17 @@ SEED = int(os.environ.get("BERTH_SEED", random.randrange(1 << 30)))
 
 
 @case
-def no_kind_of_silence_makes_two():
+def no_lost_connection_runs_a_job_twice():
     with NetCluster(4, lease=LEASE_S) as c:
         job = c.sole(FENCE_S)
-        for how, kill in (("cut", None), ("mute", None), ("deafen", None), ("cut", signal.SIGKILL), ("mute", signal.SIGSTOP),
+        for how, kill in (("cut", None), ("mute", None), ("deafen", None), ("cut", signal.SIGKILL),
+                          ("mute", signal.SIGSTOP),
                           ("deafen", signal.SIGKILL), (None, signal.SIGKILL), (None, signal.SIGSTOP)):
             fence_round(c, job, how, kill)
 
 
 @case
-def a_link_that_flaps_makes_no_two_either():
+def a_flapping_link_runs_no_job_twice():
     draw = random.Random(SEED)
     with NetCluster(4, lease=LEASE_S) as c:
         job = c.sole(FENCE_S)
@@ -48,22 +49,22 @@ def a_link_that_flaps_makes_no_two_either():
 
 
 @case
-def a_network_half_that_is_paused_is_replaced():
+def a_paused_net_sandbox_is_replaced():
     with NetCluster(2) as c:
         job = c.job(SLEEP)
         c.wait_state("jobs", job, "running")
         name, _ = c.instance_of(job)
         agent = c.agents[name]
-        before, half = agent.processes(), wait_for("there is a network half", lambda: half_of(agent))
+        before, half = agent.processes(), wait_for("there is a network half", lambda: net_sandbox_of(agent))
         os.kill(half, signal.SIGSTOP)
-        wait_for("there is another", lambda: half_of(agent) not in (None, half))
+        wait_for("there is another", lambda: net_sandbox_of(agent) not in (None, half))
         c.wait_all()
         assert agent.processes() == before
         wait_for("it says why", lambda: any("network half does not answer" in line for line in agent.process.log))
 
 
 @case
-def the_daemon_is_down_and_nothing_stops():
+def workloads_run_while_the_daemon_is_down():
     with NetCluster(3, lease=2 * LEASE_S) as c:
         app = c.app(name="web", command=SLEEP, replicas=3, max_per_node=1)
         job = c.job(SLEEP)
@@ -97,7 +98,8 @@ def submit(c, draw, number):
     for _ in range(100):
         try:
             status, answer = c.ask("POST", "/v1/jobs", {
-                "name": f"w{number}", "command": ["/bin/sh", "-c", WORK, "sh", str(c.shared), f"{draw.uniform(0, 6):.1f}"],
+                "name": f"w{number}",
+                "command": ["/bin/sh", "-c", WORK, "sh", str(c.shared), f"{draw.uniform(0, 6):.1f}"],
                 "on_lost": "fence", "fence": "20s"})
             if status == 201:
                 return answer["id"]
@@ -121,7 +123,7 @@ def kill_someone(c, draw):
 
 
 @case
-def kills_at_random_lose_and_double_nothing():
+def random_kills_lose_and_repeat_no_job():
     draw = random.Random(SEED)
     with NetCluster(4, ["--audit-every", "1"]) as c:
         jobs, end = [], time.monotonic() + CHAOS_S

@@ -228,7 +228,8 @@ class Clock:
         self.file, library = folder / f"clock-{name}", folder / "clock.so"
         self.file.write_bytes(bytes(8))
         if not library.exists():
-            subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), "-xc", "-"], input=CLOCK, text=True, check=True)
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), "-xc", "-"], input=CLOCK, text=True,
+                           check=True)
         checks = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
         self.prefix = ["env", f"LD_PRELOAD={library}", f"CLOCK_AHEAD={self.file}", f"ASAN_OPTIONS={checks}"]
 

@@ -17,7 +17,7 @@ SLEEP = ["/bin/sleep", "600"]
 
 
 @case
-def a_service_is_replaced_and_the_extra_one_stops():
+def a_lost_replica_is_replaced_and_the_extra_one_stops():
     with NetCluster(4) as c:
         app = c.app(name="web", command=SLEEP, replicas=3, on_lost="replace", max_per_node=1)
         wait_for("three are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 3)
@@ -39,7 +39,7 @@ def a_service_is_replaced_and_the_extra_one_stops():
 
 
 @case
-def one_that_fences_is_never_there_twice():
+def a_fenced_job_never_runs_twice():
     with NetCluster(4) as c:
         job = c.sole()
         fence_round(c, job, "cut")
@@ -50,7 +50,7 @@ PAUSED_LEASE_S = 8  # no agent may be lost: longer than a busy machine delays an
 
 
 @case
-def the_daemon_pauses_and_nobody_is_lost():
+def a_paused_daemon_loses_no_nodes():
     with NetCluster(3, lease=PAUSED_LEASE_S) as c:
         app = c.app(name="web", command=SLEEP, replicas=3, on_lost="replace", max_per_node=1)
         job = c.job(SLEEP)
@@ -69,7 +69,7 @@ def the_daemon_pauses_and_nobody_is_lost():
 
 
 @case
-def too_many_nodes_gone_at_once_and_nothing_is_replaced():
+def nothing_is_replaced_when_many_nodes_are_lost_at_once():
     with NetCluster(5) as c:
         app = c.app(name="web", command=SLEEP, replicas=5, on_lost="replace", max_per_node=1)
         wait_for("five are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 5)
@@ -119,7 +119,8 @@ def of_two_machines_from_one_image_one_stays():
             agent.start(ready=False)
         wait_for("one gives way", lambda: 3 in (one.process.process.poll(), two.process.process.poll()))
         left = one if two.process.process.poll() == 3 else two
-        jobs = [c.job(["/bin/sh", "-c", f"echo begin $BERTH_INSTANCE >>{c.shared}/diary"], name=f"t{n}") for n in range(5)]
+        jobs = [c.job(["/bin/sh", "-c", f"echo begin $BERTH_INSTANCE >>{c.shared}/diary"], name=f"t{n}")
+                for n in range(5)]
         for job in jobs:
             c.wait_state("jobs", job, "ended")
         assert len(c.diary()) == len(set(map(tuple, c.diary()))) == 5, c.diary()
@@ -141,7 +142,7 @@ AWAY_S = 60  # longer than a restart of an agent, much shorter than a clock jump
 
 
 @case
-def clocks_jump_and_nothing_expires():
+def clock_jumps_expire_nothing():
     skip_unless("cc")
     with ClockCluster(3) as c:
         app = c.app(name="web", command=SLEEP, replicas=3, on_lost="replace", max_per_node=1)
@@ -166,7 +167,7 @@ WRONG_S = 14  # shorter than a lease
 
 
 @case
-def a_clock_that_is_weeks_ahead_for_a_while_leaves_nothing_behind():
+def a_clock_that_was_weeks_ahead_leaves_no_traces():
     skip_unless("cc")
     with ClockCluster(2) as c:
         limited = c.job(SLEEP, name="limited", time_limit="1h")

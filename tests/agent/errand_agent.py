@@ -98,8 +98,8 @@ class Errand:
             # Runs the command in a session with standard input as its terminal and with the default action for SIGINT,
             # even if the tests run with SIGINT ignored. External programs do that, since forking code in a threaded
             # process is unsafe.
-            self.process = subprocess.Popen(["setsid", "--ctty", "env", "--default-signal=INT", *line["command"]], stdin=slave, stdout=slave, stderr=slave,
-                                            env=environment)
+            self.process = subprocess.Popen(["setsid", "--ctty", "env", "--default-signal=INT", *line["command"]],
+                                            stdin=slave, stdout=slave, stderr=slave, env=environment)
             os.close(slave)
             pipes = {"out": self.terminal}
             stdin = self.terminal

@@ -69,7 +69,7 @@ two_placed() { [ "$(placed | wc -w)" = 2 ]; }
 until_true two_placed
 read -r first second <<<"$(placed)"
 
-check 'what has not started has no log' ends 6 "$berth" logs instance/"$first"
+check 'an instance that has not started has no log' ends 6 "$berth" logs instance/"$first"
 mkdir "$work/node"
 printf 'one\ntwo\nthree\n' >"$work/node/log.$first"
 printf 'uno\ndos' >"$work/node/log.$second"
@@ -96,11 +96,13 @@ start_agent 1
 logs_whole() { ends 0 "$berth" logs web/0 && out_is $'one\ntwo\nthree'; }
 check 'the log of one pod comes byte for byte' logs_whole
 logs_bytes() { "$berth" logs web/1 </dev/null | cmp - "$work/node/log.$second"; }
-check 'also without a line break at its end' logs_bytes
+check 'also without a line break at the end' logs_bytes
 logs_tail() { ends 0 "$berth" logs --tail 1 instance/"$first" && out_is three; }
 check 'tail' logs_tail
-logs_all() { ends 0 "$berth" logs web && grep -qx '\[web.alice/0\] two' "$work/out" && grep -qx '\[web.alice/1\] dos' "$work/out"; }
-check 'lines of several pods have their names before them' logs_all
+logs_all() {
+    ends 0 "$berth" logs web && grep -qx '\[web.alice/0\] two' "$work/out" && grep -qx '\[web.alice/1\] dos' "$work/out"
+}
+check 'lines of several pods have the names of their pods' logs_all
 logs_follow() {
     "$berth" logs -f web >"$work/follow" &
     local reader=$!
@@ -108,20 +110,24 @@ logs_follow() {
     until_true grep -qs uno "$work/follow" # both logs have been read to their end
     echo 'THE END' >>"$work/node/log.$first"
     printf '\nTHE END\n' >>"$work/node/log.$second"
-    wait $reader && grep -qx '\[web.alice/0\] THE END' "$work/follow" && grep -qx '\[web.alice/1\] THE END' "$work/follow"
+    wait $reader && grep -qx '\[web.alice/0\] THE END' "$work/follow" &&
+        grep -qx '\[web.alice/1\] THE END' "$work/follow"
 }
-check 'follow prints what comes, of all pods' logs_follow
+check 'follow prints new lines of all pods' logs_follow
 logs_large() {
     seq 1 400000 >"$work/node/log.$first"
     "$berth" logs web/0 </dev/null | cmp - "$work/node/log.$first"
 }
 check 'a log of megabytes arrives whole' logs_large
-logs_gone() { mv "$work/node/log.$first" "$work/kept" && ends 6 "$berth" logs web/0 && tells 'No such file' && mv "$work/kept" "$work/node/log.$first"; }
-check "the agent's reason why not" logs_gone
+logs_gone() {
+    mv "$work/node/log.$first" "$work/kept" && ends 6 "$berth" logs web/0 && tells 'No such file' &&
+        mv "$work/kept" "$work/node/log.$first"
+}
+check "the agent's error is shown" logs_gone
 previous() { ends 6 "$berth" logs --previous web/0 && tells 'no earlier instance'; }
-check 'no previous one' previous
-check 'an app that is not there' ends 4 "$berth" logs nothing
-check 'a pod that is not there' ends 6 "$berth" logs web/7
+check 'no previous log' previous
+check 'logs of an unknown app' ends 4 "$berth" logs nothing
+check 'logs of an unknown pod' ends 6 "$berth" logs web/7
 
 # ---- exec ----
 
@@ -129,21 +135,21 @@ check 'a pod that is not there' ends 6 "$berth" logs web/7
 exec_plain() { ends 0 "$berth" exec web -- printf '%s|' a 'b c' '$HOME' && out_is 'a|b c|$HOME|'; }
 check 'arguments go byte for byte, without a shell' exec_plain
 exec_code() { ends 42 "$berth" exec web/1 -- sh -c 'echo out; echo err >&2; exit 42' && out_is out && tells err; }
-check "its exit code, its output, its errors" exec_code
+check "exit code, output and errors" exec_code
 exec_killed() { ends 137 "$berth" exec web -- sh -c 'kill -9 $$'; }
-check 'one that is killed' exec_killed
+check 'a killed command' exec_killed
 exec_none() { ends 1 "$berth" exec web -- /no/such/program && tells 'No such file'; }
-check 'one that is not there' exec_none
+check 'an unknown command' exec_none
 exec_env() { ends 0 "$berth" exec -e A=b=c web -- printenv A && out_is b=c; }
 check 'environment' exec_env
 exec_eof() { ends 0 "$berth" exec web -- cat && out_is ''; }
-check 'without -i there is nothing to read' exec_eof
+check 'without -i standard input is empty' exec_eof
 exec_pipe() {
     head -c 3000000 /dev/urandom >"$work/random"
     # shellcheck disable=SC2094 # nobody writes it
     "$berth" exec -i web -- cat <"$work/random" | cmp - "$work/random"
 }
-check 'megabytes through it and back' exec_pipe
+check 'megabytes pass in both directions' exec_pipe
 exec_tty() {
     # The terminal of `script` has 24 rows and 80 columns at first; Ctrl-C must reach the remote command, which traps
     # it.
@@ -158,9 +164,10 @@ exec_tty() {
     wait $session || code=$?
     exec {to}>&-
     cat "$work/tty.out"
-    [ $code = 7 ] && grep -q '^33 99' "$work/tty.out" && grep -q '^tty' "$work/tty.out" && grep -q caught "$work/tty.out"
+    [ $code = 7 ] && grep -q '^33 99' "$work/tty.out" && grep -q '^tty' "$work/tty.out" &&
+        grep -q caught "$work/tty.out"
 }
-check 'a terminal: its size, and Ctrl-C is for the command' exec_tty
+check 'a terminal has its size and passes Ctrl-C on' exec_tty
 check '-t without a terminal is refused' ends 2 "$berth" exec -it web -- true
 hang_up() {
     "$berth" exec web -- sh -c 'echo $$ >pid; echo begun; exec sleep 1000' >"$work/begun" &
@@ -170,14 +177,14 @@ hang_up() {
     wait $reader 2>/dev/null
     until ! kill -0 "$(cat "$work/node/pid")" 2>/dev/null; do sleep 0.05; done
 }
-check 'whoever hangs up ends the command' hang_up
+check 'a closed connection ends the command' hang_up
 
 # ---- signal ----
 
 signal_sent() { ends 0 "$berth" signal web/1 usr1 && grep -qx "$second USR1" "$work/node/signals"; }
 check 'a signal' signal_sent
-check 'which of two pods has to be said' ends 2 "$berth" signal web HUP
-check 'a signal that is none' ends 1 "$berth" signal web/0 BOO
+check 'one of two pods must be named' ends 2 "$berth" signal web HUP
+check 'an unknown signal' ends 1 "$berth" signal web/0 BOO
 
 # ---- cp ----
 
@@ -190,14 +197,18 @@ make_tree() {
 make_tree
 cp_in() { ends 0 "$berth" cp "$work/tree" web/0:box/ && diff -r "$work/tree" "$work/node/box/tree"; }
 check 'a folder into a pod' cp_in
-cp_in_name() { ends 0 "$berth" cp "$work/tree/a file" web/0:box/other && diff "$work/tree/a file" "$work/node/box/other"; }
+cp_in_name() {
+    ends 0 "$berth" cp "$work/tree/a file" web/0:box/other && diff "$work/tree/a file" "$work/node/box/other"
+}
 check 'a file under another name' cp_in_name
 cp_out() { ends 0 "$berth" cp web/0:box/tree "$work/back" && diff -r "$work/tree" "$work/back"; }
 check 'a folder out of a pod' cp_out
-cp_out_file() { mkdir "$work/into" && ends 0 "$berth" cp web/0:box/other "$work/into" && diff "$work/into/other" "$work/tree/a file"; }
+cp_out_file() {
+    mkdir "$work/into" && ends 0 "$berth" cp web/0:box/other "$work/into" && diff "$work/into/other" "$work/tree/a file"
+}
 check 'a file into a folder here' cp_out_file
 cp_none() { ends 1 "$berth" cp web/0:box/nothing "$work/x" && [ ! -e "$work/x" ]; }
-check 'what is not there' cp_none
+check 'an unknown file' cp_none
 cp_evil() {
     # A tar in the pod that sends other files than the requested ones.
     mkdir -p "$work/evil" "$work/target"
@@ -217,24 +228,30 @@ cp_evil() {
     ends 1 "$berth" cp web/0:trap/x "$work/target/x" && tells 'would not lie where' &&
         [ -z "$(ls -A "$work/evil")" ] && [ ! -e "$work/target/x" ]
 }
-check 'a pod that sends something else writes nothing here' cp_evil
+check 'a pod that sends other files writes nothing here' cp_evil
 
 # ---- url and top ----
 
-url_one() { ends 0 "$berth" url web && grep -qx 'http://n1:[0-9]*' "$work/out" && ends 0 "$berth" url -o json web/http && grep -q '"ready": true' "$work/out"; }
-check 'where an app is' url_one
+url_one() {
+    ends 0 "$berth" url web && grep -qx 'http://n1:[0-9]*' "$work/out" && ends 0 "$berth" url -o json web/http &&
+        grep -q '"ready": true' "$work/out"
+}
+check 'url of an app' url_one
 url_all() { ends 0 "$berth" url --all web && [ "$(grep -c 'yes .*http://n1:' "$work/out")" = 2 ]; }
-check 'where all of it is' url_all
+check 'urls of all pods' url_all
 url_none() { ends 4 "$berth" url web/ftp && tells 'it has http' && ends 4 "$berth" url nothing; }
-check 'an endpoint and an app that are not there' url_none
-top_pods() { ends 0 "$berth" top pods && grep -q '^web.alice/0 *n1 *250m *25% *1 ' "$work/out" && grep -q '64 MiB' "$work/out"; }
-check 'what pods use' top_pods
+check 'url of an unknown endpoint and app' url_none
+top_pods() {
+    ends 0 "$berth" top pods && grep -q '^web.alice/0 *n1 *250m *25% *1 ' "$work/out" && grep -q '64 MiB' "$work/out"
+}
+check 'usage of pods' top_pods
 top_nodes() {
-    BERTH_TOKEN_FILE=$work/token ends 0 "$berth" top nodes --sort name && grep -q '^n1 *2 *13% *2 *16 *8.* GiB *13%' "$work/out" &&
+    BERTH_TOKEN_FILE=$work/token ends 0 "$berth" top nodes --sort name &&
+        grep -q '^n1 *2 *13% *2 *16 *8.* GiB *13%' "$work/out" &&
         grep -q '^n2 *- ' "$work/out"
 }
-check 'what nodes use' top_nodes
-check 'top of something else' ends 2 "$berth" top apps
+check 'usage of nodes' top_nodes
+check 'top of an unknown kind' ends 2 "$berth" top apps
 
 # ---- others ----
 
@@ -242,12 +259,16 @@ exec_audit() {
     BERTH_TOKEN_FILE=$work/token ends 0 "$berth" audit --who alice --limit 200 -o json &&
         grep -q '"printenv"' "$work/out" && grep -q '"USR1"' "$work/out" && ! grep -q 'b=c' "$work/out"
 }
-check 'who ran what is on record, without the environment' exec_audit
-others() { BERTH_TOKEN_FILE=$work/bob ends 4 "$berth" exec web.alice -- true && BERTH_TOKEN_FILE=$work/bob ends 4 "$berth" logs instance/"$first"; }
-check "what is not one's own is not there" others
+check 'commands are in the audit log without their environment' exec_audit
+others() {
+    BERTH_TOKEN_FILE=$work/bob ends 4 "$berth" exec web.alice -- true &&
+        BERTH_TOKEN_FILE=$work/bob ends 4 "$berth" logs instance/"$first"
+}
+check "others' instances are hidden" others
 foreign() {
     local call
-    [ "$(api "$alice" POST "/v1/instances/$first/exec" -H 'Content-Type: application/json' -d '{"command": ["sleep", "1000"]}')" = 200 ] || return 1
+    [ "$(api "$alice" POST "/v1/instances/$first/exec" -H 'Content-Type: application/json' \
+        -d '{"command": ["sleep", "1000"]}')" = 200 ] || return 1
     call=$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["call"])' "$work/body")
     [ "$(api "$other_token" POST "/v1/nodes/n2/calls/$call?stream=out" -d evil)" = 404 ] &&
         [ "$(api "$other_token" POST "/v1/nodes/n1/calls/$call?stream=out" -d evil)" = 404 ] &&
@@ -257,7 +278,7 @@ foreign() {
         [ "$(api "$alice" DELETE "/v1/calls/$call")" = 200 ] &&
         [ "$(api "$alice" DELETE "/v1/calls/$call")" = 404 ]
 }
-check "another node, another user" foreign
+check "sessions of another node or user are hidden" foreign
 too_many() {
     python3 - "$url" "$alice" "$first" <<'END'
 import http.client
@@ -300,7 +321,7 @@ slow_reader() {
     [ "$line" = begun ]
 }
 mkfifo "$work/pipe"
-check 'a reader that stops holds back the command, not the daemon' slow_reader
+check 'a reader that stops blocks the command, not the daemon' slow_reader
 
 stopping() {
     BERTH_TOKEN_FILE=$work/token "$berth" logs -f web.alice/1 >"$work/stop.out" 2>"$work/stop.err" &
@@ -321,6 +342,6 @@ stopping() {
     cat "$work/stop.out" "$work/stop.err" "$work/stop.plain"
     [ $code = 0 ] && grep -q 'stopping' "$work/stop.plain" && ! grep -q 'stopping' "$work/stop.out"
 }
-check 'a daemon that stops tells so, and does not wait; berth logs -f waits for it' stopping
+check 'a stopping daemon ends sessions with a message; berth logs -f reconnects' stopping
 
 kit_end

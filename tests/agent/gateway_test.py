@@ -85,7 +85,8 @@ def replicas_move(program, start, reload):
             agent = c.agent(name)
             agent.joining = ["--address", "127.0.0.1"]
             agent.join().start()
-        app = c.app(name="web", command=["/usr/bin/python3", "-c", SERVER], replicas=2, endpoints=[{"name": "http", "listen": "socket"}],
+        app = c.app(name="web", command=["/usr/bin/python3", "-c", SERVER], replicas=2,
+                    endpoints=[{"name": "http", "listen": "socket"}],
                     health={"http": {"endpoint": "http", "path": "/"}, "every": "1s", "timeout": "500ms"},
                     stop={"delay": "4s", "grace": "10s"}, spread="node", min_available=2)
         wait_for("two are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2)
@@ -108,7 +109,8 @@ def replicas_move(program, start, reload):
                     wait_for("two are ready", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2)
                 before = {i["id"] for i in c.instances(app)}
                 c.berth("app", "restart", app)
-                wait_for(f"both are new: {c.run('describe', 'app', app).stdout}", lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2 and
+                wait_for(f"both are new: {c.run('describe', 'app', app).stdout}",
+                         lambda: c.get(f"/v1/apps/{app}")["status"]["ready"] == 2 and
                          not before & {i["id"] for i in c.instances(app)})
                 time.sleep(1)
             finally:

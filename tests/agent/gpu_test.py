@@ -98,7 +98,7 @@ def running(c, job):
 
 
 @case
-def gpus_are_found_and_given_by_name():
+def gpus_are_detected_and_assigned_by_uuid():
     with cluster() as (_, c, n1):
         node = c.get("/v1/nodes/n1")
         assert [g["uuid"] for g in node["gpus"]] == ["GPU-0", "GPU-1"], node["gpus"]
@@ -160,12 +160,13 @@ def sees_none(c, n1, nodes):
 
 
 @case
-def a_silent_driver_gives_nothing():
+def a_driver_that_fails_provides_no_gpus():
     with cluster() as (world, c, n1):
         nodes = [device(n1, f"nvidia{minor}", 195, minor) for minor in (0, 1)]
         world.driver("miscounts 18")
         wait_for("all are told to be unwell", lambda: all(
-            "unhealthy" in g for g in c.get("/v1/nodes/n1")["probed"]["gpus"]) and c.get("/v1/nodes/n1")["probed"]["gpus"])
+            "unhealthy" in g for g in c.get("/v1/nodes/n1")["probed"]["gpus"])
+                 and c.get("/v1/nodes/n1")["probed"]["gpus"])
         told = [k for k in c.get("/v1/nodes/n1")["status"]["conditions"] if k["type"] == "GpuFailed"]
         assert len(told) == 1 and "does not count" in told[0]["text"], told
         sees_none(c, n1, nodes)
@@ -178,7 +179,7 @@ def a_silent_driver_gives_nothing():
 
 
 @case
-def a_driver_that_hangs_holds_nobody_up():
+def a_hanging_driver_delays_nothing():
     with cluster() as (world, c, n1):
         nodes = [device(n1, f"nvidia{minor}", 195, minor) for minor in (0, 1)]
         first = running(c, c.job(SLEEP, gpu=1))
@@ -196,7 +197,7 @@ def a_driver_that_hangs_holds_nobody_up():
 
 
 @case
-def one_that_is_lost_gets_nothing_more():
+def a_lost_gpu_gets_no_new_jobs():
     with cluster() as (world, c, _):
         first = running(c, c.job(SLEEP, gpu=1))
         lost = f"GPU-{first['gpus'][0]}"
@@ -219,7 +220,7 @@ def one_that_is_lost_gets_nothing_more():
 
 
 @case
-def use_is_told_and_over_use_is_ended():
+def gpu_usage_is_reported_and_overuse_is_ended():
     with cluster(1) as (world, c, n1):
         good = running(c, c.job(SLEEP, gpu=0.5))
         # a second run would not exceed its share
@@ -227,7 +228,8 @@ def use_is_told_and_over_use_is_ended():
         assert bad["unenforced"] == ["gpu-memory"], bad
         for i, memory in ((good, 400), (bad, 250)):
             world.process("GPU-0", group(n1, i["id"])[-1], memory, 30)
-        wait_for("use is told", lambda: c.get(f"/v1/instances/{bad['id']}").get("usage", {}).get("gpu-memory", {}).get("used") == "250Mi")
+        wait_for("use is told", lambda: c.get(f"/v1/instances/{bad['id']}").get(
+            "usage", {}).get("gpu-memory", {}).get("used") == "250Mi")
         wait_for("and of the other", lambda: c.get(f"/v1/instances/{good['id']}").get("usage", {}).get(
             "gpu-milli", {}).get("used") in (300, "300"))
         world.process("GPU-0", group(n1, bad["id"])[-1], 500, 30)
@@ -240,9 +242,10 @@ def use_is_told_and_over_use_is_ended():
 
 
 @case
-def over_use_of_one_that_is_unwell_is_ended():
+def overuse_of_an_unhealthy_gpu_is_ended():
     with cluster(1) as (world, c, n1):
-        good, bad = running(c, c.job(SLEEP, gpu=0.5)), running(c, c.job(SLEEP, gpu={"share": 0.4, "memory": "300Mi"}, retries=0))
+        good, bad = (running(c, c.job(SLEEP, gpu=0.5)),
+                     running(c, c.job(SLEEP, gpu={"share": 0.4, "memory": "300Mi"}, retries=0)))
         world.gpu("GPU-0", 0, ecc=1)
         world.process("GPU-0", group(n1, good["id"])[-1], 400)
         world.process("GPU-0", group(n1, bad["id"])[-1], 500)
@@ -277,7 +280,7 @@ exec "$@"
 
 
 @case
-def a_container_has_the_files_of_its_own():
+def a_container_has_only_the_files_of_its_gpus():
     busybox = shutil.which("busybox")
     if not busybox or not (shutil.which("crun") or shutil.which("runc")):
         print("# skip: there is no busybox, or neither crun nor runc")
@@ -338,7 +341,7 @@ def assert_bounded(agent, name):
 
 
 @case
-def shares_go_through_mps_and_leave_nothing():
+def shares_use_mps_and_leave_nothing():
     with mps(MPS), cluster(1) as (_, c, n1):
         jobs = [c.job(SLEEP, gpu={"share": 0.25, "memory": "100Mi"}), c.job(SLEEP, gpu=0.5)]
         first, second = (running(c, job) for job in jobs)
@@ -347,7 +350,8 @@ def shares_go_through_mps_and_leave_nothing():
         pipes = pathlib.Path(env["CUDA_MPS_PIPE_DIRECTORY"])
         assert pipes == pathlib.Path(other["CUDA_MPS_PIPE_DIRECTORY"]) and pipes.parents[1] == n1.state / "mps", pipes
         assert (env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"]) == ("25", "0=100M")
-        assert (other["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], other["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"]) == ("50", "0=500M")
+        assert (other["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"],
+                other["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"]) == ("50", "0=500M")
         daemon = int((pipes / "nvidia-cuda-mps-control.pid").read_text())
         owner = pipes.stat().st_uid
         assert owner >= 300000 and os.stat(f"/proc/{daemon}").st_uid == owner, owner
@@ -384,7 +388,7 @@ def without_mps_a_share_is_watched():
 
 
 @case
-def parts_are_devices_of_their_own():
+def mig_parts_are_separate_devices():
     with contextlib.closing(World()) as world:
         world.gpu("GPU-0", 0, mig=1)
         for i in (1, 2):
@@ -398,7 +402,7 @@ def parts_are_devices_of_their_own():
 
 
 @case
-def a_part_opens_no_other():
+def a_mig_part_opens_no_other_part():
     if not kernel_takes(CGROUP_DEVICE):
         print("# skip: this kernel takes no rules for devices")
         return

@@ -52,7 +52,8 @@ while True:
     time.sleep(1)
 """
 LISTEN = "import socket, time; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); time.sleep(600)"
-LEFT = "f=berth-left-$BERTH_INSTANCE; mkdir -p /tmp/$f/deep; echo x >/tmp/$f/deep/x; echo x >/dev/shm/$f; echo x >/var/tmp/$f; ipcmk -M 4096 -Q -S 2"
+LEFT = ("f=berth-left-$BERTH_INSTANCE; mkdir -p /tmp/$f/deep; echo x >/tmp/$f/deep/x; echo x >/dev/shm/$f; "
+        "echo x >/var/tmp/$f; ipcmk -M 4096 -Q -S 2")
 
 
 class Beside(Cluster):
@@ -91,10 +92,12 @@ class Beside(Cluster):
 
     def groups(self):
         """Returns the cgroups of instances."""
-        return {g.name for c in GROUPS for g in pathlib.Path("/sys/fs/cgroup", c, self.agent_here.group).glob("i[0-9]*")}
+        return {g.name for c in GROUPS
+                for g in pathlib.Path("/sys/fs/cgroup", c, self.agent_here.group).glob("i[0-9]*")}
 
     def mounts(self):
-        return [line for line in pathlib.Path("/proc/mounts").read_text().splitlines() if str(self.agent_here.state) in line]
+        return [line for line in pathlib.Path("/proc/mounts").read_text().splitlines()
+                if str(self.agent_here.state) in line]
 
     def alone(self):
         """Returns whether only the neighbour is left."""
@@ -174,7 +177,8 @@ def a_memory_hog_and_its_children():
         job = c.job(["/usr/bin/python3", "-c", HOG], limits=TIGHT)
         c.wait_state("jobs", job, "running")
         time.sleep(2)
-        used = [int(line.split()[1]) for p in c.agent_here.processes() for line in status_of(p) if line.startswith("VmRSS")]
+        used = [int(line.split()[1]) for p in c.agent_here.processes() for line in status_of(p)
+                if line.startswith("VmRSS")]
         assert sum(used) < 200 << 10, used
         c.cancel(job)
         alone = c.job(["/usr/bin/python3", "-c", "x = bytearray(400 << 20)"], limits=TIGHT, retries=0, name="alone")
@@ -190,7 +194,7 @@ def status_of(pid):
 
 
 @case
-def one_that_hides_from_its_parent():
+def processes_that_leave_their_session():
     with Beside() as c:
         ends = c.job(["/usr/bin/python3", "-c", HIDE])
         c.wait_state("jobs", ends, "ended")
@@ -203,7 +207,7 @@ def one_that_hides_from_its_parent():
 
 
 @case
-def a_flood_of_words():
+def a_flood_of_output():
     with Beside() as c:
         before = c.ticks()
         flood = c.job(["/usr/bin/yes", "x" * 200], log={"size": "64Ki", "files": 2}, limits={"cpu": "500m"})
@@ -226,9 +230,10 @@ def a_flood_of_words():
 
 
 @case
-def a_full_disk_of_its_own():
+def a_full_tmpfs():
     with Beside() as c:
-        fill = c.job(["/bin/sh", "-c", "dd if=/dev/zero of=/scratch/a bs=1M 2>&1; df -k /scratch; echo full; sleep 600"],
+        fill = c.job(["/bin/sh", "-c",
+                      "dd if=/dev/zero of=/scratch/a bs=1M 2>&1; df -k /scratch; echo full; sleep 600"],
                      mounts=[{"path": "/scratch", "tmpfs": "8Mi"}])
         c.wait_state("jobs", fill, "running")
         wait_for("it is full", lambda: "full" in c.berth("logs", fill))
@@ -237,14 +242,16 @@ def a_full_disk_of_its_own():
 
 
 @case
-def one_that_clings_and_has_a_secret():
+def a_stopped_job_with_a_secret():
     with Beside() as c:
         c.berth("secret", "set", "key", "value=keep-this-to-yourself")
-        job = c.job(["/bin/sh", "-c", STUBBORN + "cat /run/key/value >/dev/null; (" + STUBBORN + "kill -STOP $$; sleep 600) & "
+        job = c.job(["/bin/sh", "-c",
+                     STUBBORN + "cat /run/key/value >/dev/null; (" + STUBBORN + "kill -STOP $$; sleep 600) & "
                      "cd /run/key; exec 9</run/key/value; kill -STOP $$; while :; do sleep 1; done"],
                     files=[{"path": "/run/key/value", "secret": "key", "key": "value"}], stop={"grace": "1s"})
         c.wait_state("jobs", job, "running")
-        wait_for("it has stopped itself", lambda: any("State:\tT" in "\n".join(status_of(p)) for p in c.agent_here.processes()))
+        wait_for("it has stopped itself",
+                 lambda: any("State:\tT" in "\n".join(status_of(p)) for p in c.agent_here.processes()))
         assert "keep-this" not in "\n".join(c.agent_here.process.log + c.daemon.log)
         c.cancel(job)
         found = [f for f in c.agent_here.state.rglob("*") if has(f, b"keep-this")]
@@ -252,7 +259,7 @@ def one_that_clings_and_has_a_secret():
 
 
 @case
-def a_storm_through_exec():
+def a_fork_storm_through_exec():
     with Beside() as c:
         if not c.enforced("pids"):
             return
@@ -268,7 +275,7 @@ def a_storm_through_exec():
 
 
 @case
-def a_hundred_that_end_at_once():
+def a_hundred_jobs_that_end_at_once():
     with Beside() as c:
         jobs = [c.job(["/bin/sh", "-c", "exit 0"] if n % 2 else ["/bin/true"], name=f"t{n}") for n in range(100)]
         for job in jobs:
@@ -277,7 +284,7 @@ def a_hundred_that_end_at_once():
 
 
 @case
-def a_hundred_hostile_ones():
+def a_hundred_hostile_jobs():
     kinds = [["/usr/bin/python3", "-c", BOMB], ["/usr/bin/python3", "-c", HOG], ["/usr/bin/python3", "-c", HIDE],
              ["/usr/bin/python3", "-c", LISTEN], ["/usr/bin/yes", "x" * 200],
              ["/bin/sh", "-c", "dd if=/dev/zero of=/scratch/a bs=1M; sleep 600"],
@@ -288,8 +295,10 @@ def a_hundred_hostile_ones():
         if not c.enforced("pids", "memory"):
             return
         before = c.ticks()
-        jobs = [c.job(kinds[n % len(kinds)], name=f"h{n}", requests={"cpu": "10m", "memory": "16Mi"}, retries=0, stop={"grace": "1s"},
-                      limits={"pids": 10, "memory": "24Mi", "cpu": "20m"}, mounts=[{"path": "/scratch", "tmpfs": "2Mi"}],
+        jobs = [c.job(kinds[n % len(kinds)], name=f"h{n}", requests={"cpu": "10m", "memory": "16Mi"}, retries=0,
+                      stop={"grace": "1s"},
+                      limits={"pids": 10, "memory": "24Mi", "cpu": "20m"},
+                      mounts=[{"path": "/scratch", "tmpfs": "2Mi"}],
                       log={"size": "64Ki", "files": 2}) for n in range(100)]
         wait_for("all have begun", lambda: all(c.state("jobs", job) != "pending" for job in jobs))
         wait_for("the neighbour goes on", lambda: c.ticks() > before + 3)
@@ -331,18 +340,23 @@ def copies_out_of_a_pod_stay_in_their_folder():
         evil = {
             "dots": archive(("../secret", plain, "", b"evil")),
             "absolute": archive((str(home / "secret"), plain, "", b"evil")),
-            "through-a-link": archive(("x", folder, "", b""), ("x/l", link, "../..", b""), ("x/l/secret", plain, "", b"evil")),
-            "links-of-links": archive(("x", folder, "", b""), ("x/d", link, ".", b""), ("x/l", link, "d/d/../../secret", b"")),
+            "through-a-link": archive(("x", folder, "", b""), ("x/l", link, "../..", b""),
+                                      ("x/l/secret", plain, "", b"evil")),
+            "links-of-links": archive(("x", folder, "", b""), ("x/d", link, ".", b""),
+                                      ("x/l", link, "d/d/../../secret", b"")),
             "itself-a-link": archive(("x", link, "../secret", b"")),
             "beside": archive(("x", link, "deep", b"")),
             "hard-link": archive(("x", folder, "", b""), ("x/l", hard, "../secret", b"")),
             "absolute-link": archive(("x", folder, "", b""), ("x/l", link, str(home / "secret"), b"")),
-            "device": archive(("x", folder, "", b""), ("x/null", tarfile.CHRTYPE, "", b""), ("x/fifo", tarfile.FIFOTYPE, "", b"")),
+            "device": archive(("x", folder, "", b""), ("x/null", tarfile.CHRTYPE, "", b""),
+                              ("x/fifo", tarfile.FIFOTYPE, "", b"")),
             "set-uid": archive(("x", folder, "", b""), ("x/sh", plain, "", b"#!/bin/sh")),
         }
         where = f"/tmp/berth-evil-{c.work.name}"
-        packed = base64.b64encode(zlib.compress(json.dumps({name: data.hex() for name, data in evil.items()}).encode())).decode()
-        job = c.job(["/bin/sh", "-c", EVIL_TAR], env={"ARCHIVES": packed, "EVIL": where, "PATH": f"{where}:/usr/bin:/bin"}, name="evil")
+        packed = base64.b64encode(
+            zlib.compress(json.dumps({name: data.hex() for name, data in evil.items()}).encode())).decode()
+        job = c.job(["/bin/sh", "-c", EVIL_TAR],
+                    env={"ARCHIVES": packed, "EVIL": where, "PATH": f"{where}:/usr/bin:/bin"}, name="evil")
         wait_for("it is ready", lambda: "ready" in c.run("logs", job).stdout)
         for name in evil:
             c.berth("exec", job, "--", "/bin/sh", "-c", f"echo {name} >{where}/which")
@@ -351,7 +365,8 @@ def copies_out_of_a_pod_stay_in_their_folder():
             for path in found:
                 mode = path.lstat().st_mode
                 assert not stat.S_ISCHR(mode) and not stat.S_ISFIFO(mode) and not mode & 0o6000, (name, path)
-                assert not path.is_symlink() or (home / "deep/x") in (path.resolve(), *path.resolve().parents), (name, path, os.readlink(path))
+                assert (not path.is_symlink() or
+                        (home / "deep/x") in (path.resolve(), *path.resolve().parents)), (name, path, os.readlink(path))
             assert (home / "secret").read_text() == "kept", name
             outside = [path for path in found if path.parent == home]
             assert outside == [home / "secret"], (name, outside)
@@ -385,7 +400,7 @@ time.sleep(600)
 
 
 @case
-def ports_of_other_apps_are_theirs():
+def ports_of_other_apps_cannot_be_bound():
     """A job cannot bind a port in the range of an app on its node; a job that had bound one before is reported at
     both."""
     def binds(first, last, kind, name):
@@ -401,7 +416,8 @@ def ports_of_other_apps_are_theirs():
         early, lines = binds(10002, 10015, "6", "early")  # the first app will get 10000 to 10015, which are still free
         held = lines[-1].split()[1]
         assert lines[-1] == f"bound {held}", lines
-        app = c.app(name="web", command=["python3", "-c", "import http.server, os; http.server.test(port=int(os.environ['PORT']))"],
+        app = c.app(name="web",
+                    command=["python3", "-c", "import http.server, os; http.server.test(port=int(os.environ['PORT']))"],
                     endpoints=[{"name": "http"}], health={"tcp": {"endpoint": "http"}, "every": "500ms"})
         wait_for("it is ready", lambda: [i for i in c.instances(app) if i.get("ready")])
         (instance,) = c.instances(app)
@@ -418,7 +434,8 @@ def ports_of_other_apps_are_theirs():
         described("job", early, f"port {held}, which is reserved for another app")
         for job in jobs:
             described("job", job, "port 10015, which is reserved for another app")
-        described("app", app, "port 10015, which is reserved for this one", f"port {held}, which is reserved for this one")
+        described("app", app, "port 10015, which is reserved for this one",
+                  f"port {held}, which is reserved for this one")
         assert "PortConflict" not in c.berth("describe", "job", free) and "web" not in c.berth("describe", "job", early)
         c.agent_here.process.end()  # the next agent reserves the same ports
         c.agent_here.start()

@@ -55,7 +55,8 @@ body() {
     python3 -c '
 import json, sys
 print(json.dumps({"token": sys.argv[1], "request": open(sys.argv[2]).read(), "probed": {
-    "allocatable": {"cpu": 4, "memory": "8Gi"}, "arch": "amd64", "labels": {"os": "linux"}, "runtimes": ["process"]}}))' \
+    "allocatable": {"cpu": 4, "memory": "8Gi"}, "arch": "amd64", "labels": {"os": "linux"},
+    "runtimes": ["process"]}}))' \
         "$1" "$2" >"$work/join.json"
 }
 
@@ -64,7 +65,8 @@ join() {
     local line
     line=$("$berth" node add "$1") || return 1
     request "$1" && body "$(word echo "$line")" "$work/$1.csr" || return 1
-    ask 200 -k --pinnedpubkey "$(word --pin "$line")" -d @"$work/join.json" "$(word --control "$line")/v1/join" || return 1
+    ask 200 -k --pinnedpubkey "$(word --pin "$line")" -d @"$work/join.json" "$(word --control "$line")/v1/join" ||
+        return 1
     member certificate >"$work/$1.pem" && member ca >"$work/ca.pem"
 }
 
@@ -135,7 +137,8 @@ no_certificate_or_a_foreign_one() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=node:n1 -days 2 \
         -keyout "$work/self.key" -out "$work/self.pem" 2>"$work/openssl.log" || return 1
     as self 401 GET /v1/nodes/n1/config || return 1
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj '/CN=Berth cluster authority' -days 2 \
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj '/CN=Berth cluster authority' \
+        -days 2 \
         -keyout "$work/other.key" -out "$work/other.pem" 2>"$work/openssl.log" || return 1
     request foreign && openssl x509 -req -in "$work/n1.csr" -CA "$work/other.pem" -CAkey "$work/other.key" \
         -set_serial 0x"$(openssl x509 -in "$work/n1.pem" -noout -serial | cut -d= -f2)" -out "$work/foreign.pem" \
@@ -146,7 +149,8 @@ no_certificate_or_a_foreign_one() {
     ask 401 --cert "$work/n1.pem" --key "$work/n1.key" "$url/v1/nodes/n1/config" || return 1
     # A client with another CA refuses the server.
     ! curl -sS -o /dev/null --cacert "$work/other.pem" "$agents/healthz" 2>/dev/null &&
-        ! curl -sS -o /dev/null -k --pinnedpubkey sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= "$agents/healthz" 2>/dev/null
+        ! curl -sS -o /dev/null -k --pinnedpubkey sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= \
+        "$agents/healthz" 2>/dev/null
 }
 
 renewed() {
@@ -186,7 +190,8 @@ policy = p
 [p]
 commonName = supplied
 """)
-    subprocess.run(["openssl", "ca", "-batch", "-config", f"{work}/ca.cnf", "-in", f"{work}/old.csr", "-subj", "/CN=node:n1",
+    subprocess.run(["openssl", "ca", "-batch", "-config", f"{work}/ca.cnf", "-in", f"{work}/old.csr",
+                    "-subj", "/CN=node:n1",
                     "-cert", f"{work}/data/ca-cert.pem", "-keyfile", f"{work}/data/ca-key.pem", "-notext", "-extfile",
                     f"{work}/ext", "-extensions", "v3", "-startdate", at(days_from), "-enddate", at(days_to), "-out",
                     f"{work}/{name}.pem"], check=True)
@@ -231,8 +236,8 @@ drained_with_progress() {
 }
 
 grown_and_accepted() {
-    as n1 200 POST /v1/nodes/n1/report '{"epoch": 1, "seq": 9, "instances": [], "node": {"probed": {"allocatable": {"cpu": 6,
-        "memory": "4Gi"}}}}' || return 1
+    as n1 200 POST /v1/nodes/n1/report '{"epoch": 1, "seq": 9, "instances": [],
+        "node": {"probed": {"allocatable": {"cpu": 6, "memory": "4Gi"}}}}' || return 1
     "$berth" get node n1 -o json >"$work/node"
     python3 - "$work/node" <<'PY' || return 1
 import json, sys
@@ -316,7 +321,8 @@ for name, argv, text, env in ways:
         warned = "--token shows the invitation to every user" in err.read()
     assert not found, (name, found)
     assert warned == (name == "argument"), name
-done = subprocess.run([agent, "join", *options, "--token-file", "-"], input="", capture_output=True, text=True, check=False)
+done = subprocess.run([agent, "join", *options, "--token-file", "-"], input="", capture_output=True, text=True,
+                      check=False)
 assert done.returncode == 1 and "the invitation is empty" in done.stderr, done
 help = subprocess.run([agent, "--help"], capture_output=True, text=True, check=False).stdout
 assert "--token-file" in help and "--token TOKEN" not in help, help
@@ -329,20 +335,20 @@ none() {
 }
 
 serve --init --agents "127.0.0.1:$(free_port)" || exit 1
-check "one line to paste" a_line_to_paste
-check "a machine joins by it and is ready" it_joins
+check "node add prints one line to paste" a_line_to_paste
+check "a machine joins with it and is ready" it_joins
 check "a token works once" tokens_work_once
-check "what is to be signed is looked at" requests_are_looked_at
-check "a certificate opens only what is its node's" only_what_is_its_own
-check "no certificate, or a foreign one" no_certificate_or_a_foreign_one
+check "certificate requests are checked" requests_are_looked_at
+check "a certificate gives access to its own node only" only_what_is_its_own
+check "missing and foreign certificates are refused" no_certificate_or_a_foreign_one
 check "a certificate is renewed" renewed
-check "a certificate that is over" expired
-check "released and added again" released_and_added_again
-check "less counts, more must be accepted" grown_and_accepted
-check "drain and remove wait" drained_with_progress
-check "a drain says what is left" a_drain_says_what_is_left
+check "an expired certificate is refused" expired
+check "a node is removed and added again" released_and_added_again
+check "smaller hardware counts, larger must be accepted" grown_and_accepted
+check "drain and remove wait for instances" drained_with_progress
+check "a drain shows the remaining instances" a_drain_says_what_is_left
 check "a restart changes nothing for agents" a_restart_changes_nothing_for_agents
 check "no process shows the token" no_process_shows_the_token
-check "no agents" none
+check "berthd runs without an agents' address" none
 
 kit_end

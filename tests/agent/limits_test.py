@@ -18,7 +18,7 @@ def run(*words):
     return subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False)
 
 
-def lacks(what):
+def print_skip(what):
     print(f"# skip: {what}")
 
 
@@ -69,7 +69,7 @@ def has_v2():
 def bandwidth_and_traffic():
     with Line() as line, Cluster() as c:
         if not line or not has_v2():
-            return lacks("no veth, or no cgroup v2")
+            return print_skip("no veth, or no cgroup v2")
         can = line.queues() and kernel_takes(CGROUP_SKB)
         agent = c.agent("n1", options=("--uplink", line.name, "--bandwidth", "30M"))
         agent.joining = ["--bandwidth", "30M"]
@@ -78,16 +78,18 @@ def bandwidth_and_traffic():
         c.ask("POST", "/v1/resources", {"name": "traffic", "kind": "cumulative", "period": "30d"})
         has = c.get("/v1/nodes/n1")["allocatable"]
         assert c.ask("PATCH", "/v1/nodes/n1", {"allocatable": {**has, "traffic": "1G"}})[0] == 200
-        weighed = c.job(line.sends(1000, 4000, 0.001), limits={"network": {"weight": 20}, "network-out": "5M", "traffic": "1G"})
+        weighed = c.job(line.sends(1000, 4000, 0.001),
+                        limits={"network": {"weight": 20}, "network-out": "5M", "traffic": "1G"})
         c.wait_state("jobs", weighed, "running")
         told = c.get(f"/v1/jobs/{weighed}")["status"].get("unenforced", "")
         if not can:
             assert "network" in told, told
-            return lacks("this kernel has no queue htb, or no programs for cgroups")
+            return print_skip("this kernel has no queue htb, or no programs for cgroups")
         assert "network" not in told, told
         assert "htb be: root" in line.queue() and "class htb be:3 parent be:1" in line.queue(), line.queue()
         wait_for("what it sends is told", lambda: "traffic" in c.instances(weighed)[0].get("usage", {}))
-        wait_for("its node has consumed it", lambda: c.get("/v1/nodes/n1").get("consumed", {}).get("traffic", "0") != "0")
+        wait_for("its node has consumed it",
+                 lambda: c.get("/v1/nodes/n1").get("consumed", {}).get("traffic", "0") != "0")
 
         # Another agent adopts the traffic class and its counters, and does not count the bytes again.
         agent.process.end()
@@ -143,7 +145,7 @@ def limits_and_settings_outlive_the_agent():
         one = c.instances(app)[0]
         bound = memory_bound(agent, one["id"])
         if bound is None:
-            return lacks("no control group bounds memory")
+            return print_skip("no control group bounds memory")
         assert int(bound.read_text()) == 256 << 20 and "acme.example/heat" in one["unenforced"], one
 
         def sees(title):
@@ -177,7 +179,7 @@ def root_of(c):
     """Returns a root folder for containers, or None if there can be none."""
     busybox = shutil.which("busybox")
     if not busybox or not (shutil.which("crun") or shutil.which("runc")):
-        return lacks("there is no busybox, or neither crun nor runc")
+        return print_skip("there is no busybox, or neither crun nor runc")
     root = c.work / "rootfs"
     (root / "bin").mkdir(parents=True)
     (root / "tmp").mkdir()
@@ -188,20 +190,22 @@ def root_of(c):
     return root
 
 
-def too_much_of_the_disk_is_seen(c, job):
+def disk_overuse_is_detected(c, job):
     c.wait_state("jobs", job, "failed")
     told = c.berth("describe", "job", job)
     assert "of storage, its limit is 1Mi" in told, told
-    kept = c.job(fills(1000), retries=0, limits={"storage": "1Mi"}, mounts=[{"path": "/mnt/berth-maps", "volume": "maps"}])
+    kept = c.job(fills(1000), retries=0, limits={"storage": "1Mi"},
+                 mounts=[{"path": "/mnt/berth-maps", "volume": "maps"}])
     wait_for("it is counted", lambda: c.instances(kept) and "storage" in c.instances(kept)[0].get("usage", {}))
     assert "storage" in c.get(f"/v1/jobs/{kept}")["status"]["unenforced"]  # a process could also write elsewhere
     c.berth("job", "cancel", kept)
 
 
-def a_count_is_judged_once(c):
+def usage_is_checked_at_each_count(c):
     """An instance above its limit at one count, but not at the next, keeps running."""
     go = c.work / "less"
-    brief = c.job(["/bin/sh", "-c", f"head -c 3000000 /dev/zero >/mnt/berth-maps/more; until [ -e {go} ]; do sleep 0.1; done; "
+    brief = c.job(["/bin/sh", "-c",
+                   f"head -c 3000000 /dev/zero >/mnt/berth-maps/more; until [ -e {go} ]; do sleep 0.1; done; "
                    ">/mnt/berth-maps/more; sleep 600"], retries=0, limits={"storage": "1Mi"},
                   mounts=[{"path": "/mnt/berth-maps", "volume": "brief"}])
 
@@ -217,7 +221,7 @@ def a_count_is_judged_once(c):
     c.berth("job", "cancel", brief)
 
 
-def a_container_has_them_too(c, root):
+def a_container_has_limits_too(c, root):
     job = c.job(["/bin/busybox", "sh", "-c", "busybox=/bin/busybox; $busybox head -c 50000 /dev/zero >/tmp/x; "
                  "$busybox df $BERTH_HUGEPAGES_2MI; $busybox sleep 600"], rootfs=str(root), runtime="oci",
                 requests={"hugepages-2Mi": "2Mi"}, limits={"storage": "1Gi"}, retries=0)
@@ -267,15 +271,17 @@ print("stolen", flush=True)
 
 
 def has_hugetlb():
-    lists = [pathlib.Path(p) for p in ("/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/unified/cgroup.controllers")]
-    return pathlib.Path("/sys/fs/cgroup/hugetlb").exists() or any("hugetlb" in p.read_text() for p in lists if p.exists())
+    lists = [pathlib.Path(p)
+             for p in ("/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/unified/cgroup.controllers")]
+    return pathlib.Path("/sys/fs/cgroup/hugetlb").exists() or any("hugetlb" in p.read_text() for p in lists
+                                                                  if p.exists())
 
 
 @case
 def the_disk_and_huge_pages():
     with pool(PAGES) as got:
         if got < PAGES:
-            return lacks("this machine has no huge pages, or no memory for them")
+            return print_skip("this machine has no huge pages, or no memory for them")
         assert run(AGENT, "hugepages", "2Mi", "x").returncode == 2
         assert run(AGENT, "hugepages", "16Ti", "1").returncode == 1
         with Cluster() as c:
@@ -298,18 +304,19 @@ def the_disk_and_huge_pages():
             if has_hugetlb():
                 assert "Cannot allocate memory" in c.berth("logs", thief), c.berth("logs", thief)
             else:
-                lacks("no control group counts huge pages: nobody is kept from those of others")
+                print_skip("no control group counts huge pages: nobody is kept from those of others")
             c.wait_state("jobs", job, "ended")
             assert (POOL / "free_hugepages").read_text() == (POOL / "nr_hugepages").read_text()
             root = root_of(c)
             if root:
-                a_container_has_them_too(c, root)
+                a_container_has_limits_too(c, root)
             assert int(run(AGENT, "hugepages", "2Mi", PAGES - 2).stdout) == PAGES - 2
-            too_much_of_the_disk_is_seen(c, greedy)
-            a_count_is_judged_once(c)
+            disk_overuse_is_detected(c, greedy)
+            usage_is_checked_at_each_count(c)
             wait_for("nothing is left of them", lambda: not agent.instances())
             assert str(agent.state) not in pathlib.Path("/proc/mounts").read_text()
-            wait_for("the smaller pool is told", lambda: c.get("/v1/nodes/n1")["allocatable"]["hugepages-2Mi"] == "12Mi")
+            wait_for("the smaller pool is told",
+                     lambda: c.get("/v1/nodes/n1")["allocatable"]["hugepages-2Mi"] == "12Mi")
 
 
 skip_unless_root()

@@ -7,4 +7,4 @@ set -eu
 # shellcheck source=tests/kit.sh
 . "$(dirname "$0")/../kit.sh"
 needs python3 unshare
-exec python3 "$here/agent/optask_test.py" went_down given_up refusal new_node manual
+exec python3 "$here/agent/optask_test.py" interrupted given_up refusal new_node manual

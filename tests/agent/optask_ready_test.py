@@ -57,8 +57,8 @@ class Task:
 
     def run(self, *args, undo=False, code=0):
         env = dict(self.env, **({"BERTH_UNDO": "1"} if undo else {}))
-        done = subprocess.run([*self.inside, "/bin/sh", str(self.script), *args], env=env, capture_output=True, text=True,
-                              check=False, cwd="/")
+        done = subprocess.run([*self.inside, "/bin/sh", str(self.script), *args], env=env, capture_output=True,
+                              text=True, check=False, cwd="/")
         assert done.returncode == code, f"{self.name} {args}: {done.returncode} {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
@@ -81,7 +81,8 @@ class Inside:
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="berth-inside-"))
         script = (f"cp -a /etc {self.work}/etc && mkdir {self.work}/home && mount --bind {self.work}/etc /etc && "
                   f"mount --bind {self.work}/home /home && echo ready && exec sleep 1000")
-        self.holder = subprocess.Popen(["unshare", "--mount", "--uts", "--propagation", "private", "/bin/sh", "-c", script],
+        self.holder = subprocess.Popen(["unshare", "--mount", "--uts", "--propagation", "private", "/bin/sh", "-c",
+                                        script],
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if self.holder.stdout.readline() != "ready\n":
             self.close()
@@ -133,7 +134,8 @@ def packages_of_three_families():
         assert "dnf -y remove hello" in t.called()
     with Task("package-install", "alpine") as t:
         (t.work / "installed").write_text("hello-1.0-r0\n")
-        t.stand_in("apk", "case \"$1\" in add) echo \"hello-${2#hello=}\" >$WORK/installed ;; info) cat $WORK/installed ;; esac")
+        t.stand_in("apk", "case \"$1\" in add) echo \"hello-${2#hello=}\" >$WORK/installed ;; "
+                          "info) cat $WORK/installed ;; esac")
         assert "hello 2.0-r1" in t.run("hello=2.0-r1")
         t.run("hello=2.0-r1", undo=True)  # restores the earlier version
         assert "apk add hello=1.0-r0" in t.called()
@@ -145,7 +147,7 @@ def packages_of_three_families():
 
 
 @case
-def faults_of_package_managers_are_told_apart():
+def faults_of_package_managers_have_exit_codes():
     for said, code in (("E: Write error - write (28: No space left on device)", 80),
                        ("Err:1 Temporary failure resolving 'deb.debian.org'", 81), ("E: Failed to fetch http://x", 81),
                        ("E: Unable to locate package nope", 82), ("dpkg was interrupted", 82)):
@@ -167,7 +169,7 @@ def the_real_package_manager_of_this_system():
 
 
 @case
-def an_upgrade_and_the_way_back():
+def an_upgrade_and_its_undo():
     with Task("system-upgrade", "debian") as t:
         (t.work / "versions").write_text("installed bash 1\ninstalled sed 1\n")
         t.stand_in("dpkg-query", "cat $WORK/versions")
@@ -179,7 +181,8 @@ def an_upgrade_and_the_way_back():
         t.run("--no", code=1)
     with Task("system-upgrade", "alpine") as t:
         (t.work / "versions").write_text("busybox-1.36.1-r2\nmusl-1.2.3-r4\n")
-        t.stand_in("apk", "case \"$1\" in info) cat $WORK/versions ;; upgrade) sed -i s/-r4/-r5/ $WORK/versions ;; esac")
+        t.stand_in("apk",
+                   "case \"$1\" in info) cat $WORK/versions ;; upgrade) sed -i s/-r4/-r5/ $WORK/versions ;; esac")
         t.stand_in("diff", "echo '+++ as busybox prints it'")
         t.stand_in("reboot", "")
         t.stand_in("sleep", "")
@@ -220,7 +223,8 @@ class Slots:
         for name in ("slot-a", "slot-b"):
             (t.work / name).touch()
         (t.work / "disk-a/etc/os-release").write_text("ID=debian\n")
-        (t.work / "disk-a/etc/fstab").write_text("# UUID=x / ext4\nUUID=x / ext4 defaults 0 1\n/dev/y /home ext4 defaults 0 2\n")
+        (t.work / "disk-a/etc/fstab").write_text(
+            "# UUID=x / ext4\nUUID=x / ext4 defaults 0 1\n/dev/y /home ext4 defaults 0 2\n")
         (t.work / "disk-a/versions").write_text("installed bash 1\n")
         (t.work / "disk-a/usr/sbin").mkdir(parents=True)
         t.stand_in("mount", MOUNT)
@@ -229,7 +233,8 @@ class Slots:
         t.stand_in("chroot", f"cd $1 && shift && PATH={t.bin}:$PATH IN_SLOT=1 exec \"$@\"")
         t.stand_in("dpkg-query", "if [ -n \"$IN_SLOT\" ]; then cat versions; else cat $BERTH_ROOT/versions; fi")
         t.stand_in("dpkg", "")
-        t.stand_in("apt-get", "[ -n \"$IN_SLOT\" ] || exit 1; case \"$*\" in *dist-upgrade*) sed -i 's/bash 1/bash 2/' versions ;; esac")
+        t.stand_in("apt-get", "[ -n \"$IN_SLOT\" ] || exit 1; "
+                              "case \"$*\" in *dist-upgrade*) sed -i 's/bash 1/bash 2/' versions ;; esac")
         (t.bin / "berth-ab").write_text(f"#!/bin/sh\nexec /bin/sh {AB} \"$@\"\n")
         (t.bin / "berth-ab").chmod(0o755)
         self.args = ["--ab", str(self.state), f"a={t.work}/slot-a", f"b={t.work}/slot-b", "tries=2"]
@@ -238,7 +243,8 @@ class Slots:
         self.boot()
 
     def ab(self, *words):
-        return subprocess.run(["sh", AB, "--state", self.state, *words], capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(["sh", AB, "--state", self.state, *words], capture_output=True, text=True,
+                              check=True).stdout.strip()
 
     def boot(self, comes_up=True):
         """Boots like the boot loader; a try that does not come up is rebooted until no tries are left."""
@@ -250,7 +256,8 @@ class Slots:
         ident = self.task.work / "boot_id"
         ident.write_text(f"boot-{self.boots}\n")
         if self.boots == 1:
-            subprocess.run([*self.inside.words, "mount", "--bind", ident, "/proc/sys/kernel/random/boot_id"], check=True)
+            subprocess.run([*self.inside.words, "mount", "--bind", ident, "/proc/sys/kernel/random/boot_id"],
+                           check=True)
         return slot
 
     def heard(self):
@@ -300,7 +307,7 @@ def an_upgrade_in_the_other_slot():
 
 
 @case
-def a_slot_that_was_written_over():
+def an_overwritten_slot_cannot_be_restored():
     for unfinished in (False, True):
         with Slots(Inside.shared()) as s:
             t = s.task
@@ -317,7 +324,8 @@ def a_slot_that_was_written_over():
             s.run(undo=True)
             t.env["BERTH_KEY"], t.env["BERTH_CHECKPOINT"] = "k", str(t.checkpoint)
             said = s.run(undo=True, code=1)
-            assert f"slot a no longer holds the system of before, but: {'an upgrade that' if unfinished else 'a k2'}" in said, said
+            assert ("slot a no longer holds the system of before, but: "
+                    f"{'an upgrade that' if unfinished else 'a k2'}") in said, said
             assert s.ab("show") == "good=b" and str(t.checkpoint) not in s.inside.read("cat", "/proc/mounts")
 
 
@@ -331,7 +339,8 @@ def a_slot_on_a_device():
         with image.open("wb") as f:
             f.truncate(16 << 20)
         subprocess.run([mkfs, "-q", "-F", image], check=True)
-        device = subprocess.run(["losetup", "-f", "--show", image], capture_output=True, text=True, check=False).stdout.strip()
+        device = subprocess.run(["losetup", "-f", "--show", image], capture_output=True, text=True,
+                                check=False).stdout.strip()
         if not device:
             raise Skip("no loop devices here")
         try:
@@ -344,7 +353,8 @@ def a_slot_on_a_device():
             s.run(undo=True)
             s.run(code=75)
             subprocess.run([*s.inside.words, "mount", device, "/home/there"], check=True)
-            assert s.inside.read("cat", "/home/there/versions", "/home/there/etc/berth-slot") == "installed bash 2\nb k\n"
+            assert s.inside.read("cat", "/home/there/versions",
+                                 "/home/there/etc/berth-slot") == "installed bash 2\nb k\n"
         finally:
             s.inside.read("umount", "/home/there")
             s.inside.read("rmdir", "/home/there")
@@ -421,10 +431,12 @@ def an_account():
         assert inside.read("id", "berthtest") == "" and "berthtest" not in inside.read("ls", "/home")
         with Task("user", inside=inside.words) as other:  # an existing account stays, and its symlinks are not followed
             inside.read("useradd", "-m", "planted")
-            inside.read("sh", "-c", "install -d -o planted /home/planted/.ssh && ln -s /etc/secret /home/planted/.ssh/authorized_keys &&"
+            inside.read("sh", "-c", "install -d -o planted /home/planted/.ssh &&"
+                        " ln -s /etc/secret /home/planted/.ssh/authorized_keys &&"
                         " umask 077 && echo secret >/etc/secret")
             other.run("planted", f"key={key}", code=1)
-            assert inside.read("cat", "/etc/secret") == "secret\n" and inside.read("stat", "-c", "%U", "/etc/secret") == "root\n"
+            assert (inside.read("cat", "/etc/secret") == "secret\n" and
+                    inside.read("stat", "-c", "%U", "/etc/secret") == "root\n")
             inside.read("rm", "/home/planted/.ssh/authorized_keys")
             inside.read("su", "planted", "-c", "echo theirs >/home/planted/.ssh/authorized_keys")
             other.run("planted", f"key={key}")
@@ -535,12 +547,13 @@ def huge_pages_of_this_kernel():
 
 
 @case
-def huge_pages_from_the_next_start_on():
+def huge_pages_from_the_next_boot_on():
     with Task("huge-pages", "debian") as t:
         t.stand_in("update-grub", "")
         t.run("--boot", "1Gi=4", "2Mi=16")
         cfg = t.root / "etc/default/grub.d/90-berth-hugepages.cfg"
-        assert cfg.read_text() == 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX hugepagesz=1G hugepages=4 hugepagesz=2M hugepages=16"\n'
+        assert cfg.read_text() == ('GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX '
+                                   'hugepagesz=1G hugepages=4 hugepagesz=2M hugepages=16"\n')
         t.run("--boot", "1Gi=4", "2Mi=16", undo=True)
         assert not cfg.exists() and t.called() == "update-grub\nupdate-grub\n"
     with Task("huge-pages", "rhel") as t:
@@ -580,10 +593,12 @@ esac""")
 # ---- all of them ----
 
 @case
-def each_says_what_it_is_and_is_clean():
-    assert NAMES == ["driver", "huge-pages", "mount", "package-install", "sysctl", "system-file", "system-upgrade", "user"]
+def each_script_has_a_header_and_passes_shellcheck():
+    assert NAMES == ["driver", "huge-pages", "mount", "package-install", "sysctl", "system-file", "system-upgrade",
+                     "user"]
     listed = subprocess.run([os.environ["BERTH_BUILD"] + "/src/cli/berth", "optask", "ready"], capture_output=True,
-                            text=True, env=dict(os.environ, BERTH_OPTASKS=str(FOLDER), COLUMNS="400"), check=True).stdout
+                            text=True, env=dict(os.environ, BERTH_OPTASKS=str(FOLDER), COLUMNS="400"),
+                            check=True).stdout
     for name in NAMES:
         assert name in listed, listed
         text = (FOLDER / f"{name}.sh").read_text()
@@ -594,7 +609,8 @@ def each_says_what_it_is_and_is_clean():
         if shutil.which("busybox"):
             subprocess.run(["busybox", "ash", "-n"], input=whole, text=True, check=True)
         if shutil.which("shellcheck"):
-            done = subprocess.run(["shellcheck", "-s", "sh", "-"], input=whole, capture_output=True, text=True, check=False)
+            done = subprocess.run(["shellcheck", "-s", "sh", "-"], input=whole, capture_output=True, text=True,
+                                  check=False)
             assert done.returncode == 0, f"{name}: {done.stdout}"
 
 

@@ -40,7 +40,7 @@ def lines(path):
 
 
 @case
-def it_is_done_once_and_seen():
+def an_optask_runs_once_and_is_shown():
     with Cluster() as c:
         n1 = c.node("n1")
         out = c.work / "out"
@@ -77,7 +77,7 @@ env | cut -d= -f1 | sort | tr '\\n' ' '
 
 
 @case
-def python_scripts_and_codes():
+def python_scripts_and_exit_codes():
     with Cluster() as c:
         c.node("n1")
         add(c, "py", "import sys, os\nprint('in python', os.environ['BERTH_KEY'], sys.argv[1:])\n",
@@ -94,7 +94,7 @@ def python_scripts_and_codes():
 
 
 @case
-def too_long_is_ended_and_undone():
+def a_timeout_ends_and_undoes_a_script():
     with Cluster() as c:
         n1 = c.node("n1")
         made, pids = c.work / "made", c.work / "pids"
@@ -113,8 +113,8 @@ def too_long_is_ended_and_undone():
         assert over["state"] == "failed" and "exit code 4; and then its undo failed: exit code 5" in over["error"], over
         # The error has the exit code and the last printable line of the output; the rest is in the log.
         rows = {"echo 'the first line'; echo 'no\ttable is\033 here  ' >&2": "exit code 1: no table is  here",
-                "printf 'without an end'": "exit code 1: without an end", "printf '\\377\\376\\n'": "exit code 1", "echo": "exit code 1",
-                f"echo '{'ü' * 300}'": f"exit code 1: {'ü' * 120}"}
+                "printf 'without an end'": "exit code 1: without an end", "printf '\\377\\376\\n'": "exit code 1",
+                "echo": "exit code 1", f"echo '{'ü' * 300}'": f"exit code 1: {'ü' * 120}"}
         for number, (script, want) in enumerate(rows.items()):
             add(c, f"words{number}", f"{script}; exit 1")
             over = wait_step(c, f"words{number}", "failed", "done")
@@ -157,7 +157,7 @@ def kills_of_the_agent_and_the_daemon():
 
 
 @case
-def what_went_down_goes_on_or_is_undone():
+def interrupted_scripts_resume_or_are_undone():
     with Cluster() as c:
         n1 = c.node("n1")
         out = c.work / "out"
@@ -192,7 +192,7 @@ test "$BERTH_ATTEMPT" = 2 || sleep 1000""")
 
 
 @case
-def given_up_while_it_ran_and_wanted_again():
+def a_run_given_up_as_lost_can_be_retried():
     with Cluster(options=["--lease", "1"]) as c:
         n1 = c.node("n1")
         out, go = c.work / "out", c.work / "go"
@@ -210,7 +210,7 @@ def given_up_while_it_ran_and_wanted_again():
 
 
 @case
-def what_is_not_pinned_is_refused():
+def unpinned_scripts_are_refused():
     with Cluster() as c:
         n1 = c.node("n1")
         out = c.work / "out"
@@ -218,8 +218,8 @@ def what_is_not_pinned_is_refused():
         add(c, "pinned", f"echo honest >>{out}")
         wait_step(c, "pinned", "running")
         item = c.get("/v1/optasks/pinned")
-        record = {"key": "pinned", "content": item["content"], "attempt": 1, "phase": "run", "state": "running", "run": 1,
-                  "item": {"script": f"echo forged >>{out}", "sha256": item["sha256"], "timeout_ns": 10 ** 9}}
+        record = {"key": "pinned", "content": item["content"], "attempt": 1, "phase": "run", "state": "running",
+                  "run": 1, "item": {"script": f"echo forged >>{out}", "sha256": item["sha256"], "timeout_ns": 10 ** 9}}
         keys = n1.state / "optasks/keys"
         keys.mkdir(parents=True, exist_ok=True)
         (keys / "pinned.json").write_text(json.dumps(record))
@@ -230,7 +230,7 @@ def what_is_not_pinned_is_refused():
 
 
 @case
-def what_cannot_be_written_down():
+def an_unwritable_record_delays_reports_and_starts():
     """A folder in the way makes the record of a key unwritable for a while, as on a full disk."""
     with Cluster() as c:
         n1 = c.node("n1")
@@ -275,7 +275,7 @@ def what_cannot_be_written_down():
 
 
 @case
-def what_never_began_is_not_undone():
+def a_run_that_never_started_is_not_undone():
     with Cluster() as c:
         n1 = c.node("n1")
         out = c.work / "out"
@@ -289,7 +289,7 @@ def what_never_began_is_not_undone():
 
 
 @case
-def another_try_may_run_as_often():
+def a_retry_resets_the_count_of_runs():
     with Cluster() as c:
         n1 = c.node("n1")
         out, flag, keys = c.work / "out", c.work / "flag", n1.state / "optasks/keys"
@@ -311,10 +311,11 @@ exit 75""")
 
 
 @case
-def the_folder_of_a_run_that_is_over_goes():
+def the_folder_of_an_ended_run_is_removed():
     with Cluster() as c:
         n1 = c.node("n1")
-        runs, started, out, go = n1.state / "optasks/instances", n1.state / "optasks/started", c.work / "out", c.work / "go"
+        runs, started, out, go = (n1.state / "optasks/instances", n1.state / "optasks/started",
+                                  c.work / "out", c.work / "go")
         add(c, "k", f"echo begun >>{out}; while ! test -e {go}; do sleep 0.1; done")
         wait_for("it runs", lambda: lines(out) == ["begun"])
         shutil.copytree(runs / "1", c.work / "run")
@@ -332,7 +333,7 @@ def the_folder_of_a_run_that_is_over_goes():
 
 
 @case
-def a_refusal_is_repeated_until_it_is_heard():
+def a_refusal_is_repeated_until_the_daemon_receives_it():
     with Cluster() as c:
         n1 = c.node("n1")
         add(c, "k", "true")
@@ -381,7 +382,7 @@ def retry_undo_and_a_rollout():
 
 
 @case
-def a_new_node_is_made_ready_first():
+def a_new_node_runs_init_optasks_first():
     with Cluster() as c:
         go = c.work / "go"
         status, _ = c.ask("POST", "/v1/optasks", {"id": "setup", "init": True,

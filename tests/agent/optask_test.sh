@@ -6,4 +6,5 @@ set -eu
 # shellcheck source=tests/kit.sh
 . "$(dirname "$0")/../kit.sh"
 needs python3
-exec python3 "$here/agent/optask_test.py" done_once python_scripts too_long kills_of written_down never_began as_often folder_of not_pinned retry_undo
+exec python3 "$here/agent/optask_test.py" runs_once python_scripts timeout_ends kills_of unwritable never_started \
+    retry_resets folder_of unpinned retry_undo

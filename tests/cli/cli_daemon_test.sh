@@ -53,19 +53,22 @@ contexts() {
     [ "$(stat -c %a "$BERTH_CONFIG")" = 600 ] || return 1
     ends 0 "$berth" context add far --server https://far:3980 --pin sha256//abc --no-use || return 1
     ends 0 "$berth" context ls && prints '^\* +lab +http://127.0.0.1:1' && prints '^ +far' || return 1
-    ends 0 "$berth" context show && prints "token_file: $work/some.token" && ends 0 "$berth" context show far || return 1
+    ends 0 "$berth" context show && prints "token_file: $work/some.token" && ends 0 "$berth" context show far ||
+        return 1
     prints 'pin: sha256//abc' || return 1
     ends 0 "$berth" context ls -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
     ends 4 "$berth" context use lba && says "did you mean 'lab'?" || return 1
     ends 0 "$berth" context use far && ends 0 "$berth" context show && prints 'name: far' || return 1
     ends 1 "$berth" --context nowhere get jobs && says "no context 'nowhere'" || return 1
-    ends 0 "$berth" context add kept --server http://127.0.0.1:1 --token-file "$work/some.token" --keep-token || return 1
+    ends 0 "$berth" context add kept --server http://127.0.0.1:1 --token-file "$work/some.token" --keep-token ||
+        return 1
     grep -q 'token: berth_a_b' "$BERTH_CONFIG" && ends 0 "$berth" context show kept || return 1
     ! grep -q berth_a_b "$work/out" || return 1
     ends 0 "$berth" context rm far lab kept && ends 0 "$berth" context ls && prints 'No contexts' || return 1
     chmod 644 "$work/some.token"
     ends 0 "$berth" context add loose --server http://127.0.0.1:1 --token-file "$work/some.token" || return 1
-    says 'others may read' && ends 0 "$berth" context add wide --server http://example.org --token-file "$work/some.token" || return 1
+    says 'others may read' &&
+        ends 0 "$berth" context add wide --server http://example.org --token-file "$work/some.token" || return 1
     says 'unencrypted' && ends 0 "$berth" context rm loose wide || return 1
     echo 'contexts: {x: {sever: y}}' >"$BERTH_CONFIG"
     ends 1 "$berth" context ls && says 'did you mean "server"?' || return 1
@@ -181,9 +184,12 @@ nodes() {
     ends 1 "$berth" node add -f "$work/n2.yaml" || return 1
     printf 'kind: node\nid: n2\nallocatable: {cpu: 4, memory: 8Gi}\ngpus: [{count: 2}]\n' >"$work/n2.yaml"
     ends 0 "$berth" node add -f "$work/n2.yaml" --zone b && ends 0 "$berth" node ls || return 1
-    prints '^NAME +STATE +CPU +MEMORY +GPUS' && prints '^n1 +ready +4 +8Gi +0 +a ' && prints '^n2 +ready +4 +8Gi +2 +0 +b ' || return 1
-    ends 0 "$berth" node cordon n1 && prints '^node/n1 cordoned$' && ends 0 "$berth" get node n1 && prints 'cordoned' || return 1
-    ends 0 "$berth" node enable n1 && ends 0 "$berth" node drain n1 && ends 0 "$berth" get nodes --state draining || return 1
+    prints '^NAME +STATE +CPU +MEMORY +GPUS' && prints '^n1 +ready +4 +8Gi +0 +a ' &&
+        prints '^n2 +ready +4 +8Gi +2 +0 +b ' || return 1
+    ends 0 "$berth" node cordon n1 && prints '^node/n1 cordoned$' && ends 0 "$berth" get node n1 && prints 'cordoned' ||
+        return 1
+    ends 0 "$berth" node enable n1 && ends 0 "$berth" node drain n1 && ends 0 "$berth" get nodes --state draining ||
+        return 1
     prints '^n1 ' && ! grep -q '^n2' "$work/out" && ends 0 "$berth" node enable n1 || return 1
     ends 0 "$berth" node disable n1 && ends 0 "$berth" node enable n1 || return 1
     ends 0 "$berth" node capabilities n1 && prints 'memory: 8Gi' || return 1
@@ -203,7 +209,8 @@ PY
 apps() {
     ends 0 "$berth" app add photos --image photos:1 --cpu 1 --memory 1Gi --endpoint http --env A=b=c || return 1
     prints '^app/photos.admin created$' && ends 6 "$berth" app add photos --image photos:1 || return 1
-    ends 0 "$berth" app add clock --replicas 0 -- /bin/clock --utc '' && ends 0 "$berth" get app clock -o json || return 1
+    ends 0 "$berth" app add clock --replicas 0 -- /bin/clock --utc '' && ends 0 "$berth" get app clock -o json ||
+        return 1
     python3 - "$work/out" <<'PY' || return 1
 import json, sys
 app = json.load(open(sys.argv[1]))
@@ -213,15 +220,18 @@ PY
     ends 0 "$berth" get apps -o wide && prints 'photos:1' && ends 0 "$berth" app ls -o name || return 1
     prints '^app/clock.admin$' && ends 0 "$berth" get apps --sort state && ends 2 "$berth" get apps --sort x || return 1
     ends 0 "$berth" app stop photos && prints 'stopped' && ends 0 "$berth" get app photos && prints 'stop' || return 1
-    ends 0 "$berth" app start photos && ends 0 "$berth" app restart photos && ends 0 "$berth" app scale photos 2 || return 1
-    prints '^app/photos.admin scaled to 2$' && ends 0 "$berth" get app photos -o yaml && prints '^replicas: 2' || return 1
+    ends 0 "$berth" app start photos && ends 0 "$berth" app restart photos && ends 0 "$berth" app scale photos 2 ||
+        return 1
+    prints '^app/photos.admin scaled to 2$' && ends 0 "$berth" get app photos -o yaml && prints '^replicas: 2' ||
+        return 1
     ends 0 "$berth" app settings photos theme=dark n=5 on=true 'text="5"' || return 1
     ends 0 "$berth" app settings photos -o json && python3 - "$work/out" <<'PY' || return 1
 import json, sys
 got = json.load(open(sys.argv[1]))
 assert got == {"theme": "dark", "n": 5, "on": True, "text": "5"}, got
 PY
-    ends 0 "$berth" app settings photos n=null && ends 0 "$berth" app settings photos && ! grep -q '^n:' "$work/out" || return 1
+    ends 0 "$berth" app settings photos n=null && ends 0 "$berth" app settings photos && ! grep -q '^n:' "$work/out" ||
+        return 1
     ends 0 "$berth" app install photos source=x && ends 0 "$berth" app install photos && prints 'source: x' || return 1
     ends 4 "$berth" app stop photo && grep -q "Did you mean 'photos.admin'?" "$work/err" || return 1
     ends 4 "$berth" get app photos nothing && prints '^photos.admin' || return 1
@@ -232,14 +242,19 @@ jobs() {
     ends 0 "$berth" submit --name train --cpu 64 --gpu 1 -- python train.py --epochs 3 || return 1
     prints '^job/[0-9]+ submitted$' || return 1
     job=$(sed -n 's,^job/\([0-9]*\) .*,\1,p' "$work/out")
-    ends 0 "$berth" submit --gpus H200:1 --dry-run -- true && grep -q 'warning: no node has a GPU of the model H200' "$work/err" || return 1
-    ends 0 "$berth" submit --hold --replicas 2 --memory 1Gi -- sleep 10 && ends 0 "$berth" schedule && prints '^Planned' || return 1
-    ends 0 "$berth" get jobs --state pending && prints "^ *$job +train +pending" && ! grep -q held "$work/out" || return 1
+    ends 0 "$berth" submit --gpus H200:1 --dry-run -- true &&
+        grep -q 'warning: no node has a GPU of the model H200' "$work/err" || return 1
+    ends 0 "$berth" submit --hold --replicas 2 --memory 1Gi -- sleep 10 && ends 0 "$berth" schedule &&
+        prints '^Planned' || return 1
+    ends 0 "$berth" get jobs --state pending && prints "^ *$job +train +pending" && ! grep -q held "$work/out" ||
+        return 1
     ends 4 "$berth" why job train && grep -q "Did you mean 'job $job', which is named 'train'?" "$work/err" || return 1
     ends 2 "$berth" get job a/b && grep -q 'is no id' "$work/err" || return 1
-    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'no place' && prints 'no node has 64 CPUs' || return 1
+    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'no place' && prints 'no node has 64 CPUs' ||
+        return 1
     ends 0 "$berth" why job "$job" -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
-    ends 0 "$berth" why photos && prints '^app photos.admin' && ends 0 "$berth" why node n1 && prints 'ready' || return 1
+    ends 0 "$berth" why photos && prints '^app photos.admin' && ends 0 "$berth" why node n1 && prints 'ready' ||
+        return 1
     ends 4 "$berth" why nobody && says "no app, vm or node 'nobody'" || return 1
     ends 0 "$berth" job release "$((job + 1))" && prints released || return 1
     until_ok sh -c "'$berth' get job $((job + 1)) | grep -q starting" || return 1
@@ -251,7 +266,8 @@ jobs() {
     ends 0 "$berth" describe app/photos.admin node/n1 && prints '^Instances' && prints '^kind: node' || return 1
     ends 4 "$berth" describe app/nobody node/n1 && prints '^kind: node' || return 1
     ends 0 "$berth" events && prints 'FailedScheduling' && ends 0 "$berth" events "$job" -o json || return 1
-    ends 0 "$berth" status && prints '^  nodes +2 +2 ready' && prints '^  cpu +[0-9]+%' && prints "^job/$job" || return 1
+    ends 0 "$berth" status && prints '^  nodes +2 +2 ready' && prints '^  cpu +[0-9]+%' && prints "^job/$job" ||
+        return 1
     ends 0 "$berth" status -o json && python3 - "$work/out" <<'PY'
 import json, sys
 got = json.load(open(sys.argv[1]))
@@ -274,7 +290,8 @@ waits() {
 
 vms() {
     printf 'kind: vm\nname: windows\nimage: w11\nrequests: {cpu: 1}\n' | "$berth" apply -f - || return 1
-    ends 0 "$berth" vm stop windows && ends 0 "$berth" vm start windows && ends 0 "$berth" vm restart windows || return 1
+    ends 0 "$berth" vm stop windows && ends 0 "$berth" vm start windows && ends 0 "$berth" vm restart windows ||
+        return 1
     ends 0 "$berth" vm ls && prints '^windows.admin' && ends 0 "$berth" vm rm windows && prints '^vm/windows deleted$'
 }
 
@@ -298,11 +315,13 @@ JSON
     ends 1 "$berth" diff -f "$work/m" && prints '^\+group: team$' && prints '^\+kind: cumulative$' || return 1
     ends 0 "$berth" apply -f "$work/m" --dry-run && prints '^user/bob created \(dry run\)$' || return 1
     ends 0 "$berth" apply -f "$work/m" || return 1
-    [ "$(tr '\n' ' ' <"$work/out")" = 'group/team created user/bob created resource/traffic created app/web.admin created ' ] || {
+    [ "$(tr '\n' ' ' <"$work/out")" = \
+        'group/team created user/bob created resource/traffic created app/web.admin created ' ] || {
         cat "$work/out"
         return 1
     }
-    ends 0 "$berth" apply -f "$work/m" && [ "$(grep -c unchanged "$work/out")" = 4 ] && ends 0 "$berth" diff -f "$work/m" || return 1
+    ends 0 "$berth" apply -f "$work/m" && [ "$(grep -c unchanged "$work/out")" = 4 ] &&
+        ends 0 "$berth" diff -f "$work/m" || return 1
     ! [ -s "$work/out" ] || return 1
     sed -i 's/web:1/web:2/' "$work/m/deep/1.yaml"
     ends 1 "$berth" diff -f "$work/m" && prints '^-image: web:1$' && prints '^\+image: web:2$' || return 1
@@ -311,7 +330,8 @@ JSON
     ! grep -qv unchanged "$work/again" && "$berth" get nodes -o json | "$berth" apply -f - >"$work/again" || return 1
     ! grep -qv unchanged "$work/again" && "$berth" get resources -o yaml | "$berth" apply -f - || return 1
     ends 0 "$berth" delete -f "$work/m" --dry-run && ends 0 "$berth" delete -f "$work/m" || return 1
-    [ "$(head -1 "$work/out")" = 'app/web.admin deleted' ] || [ "$(head -1 "$work/out")" = 'app/web deleted' ] || return 1
+    [ "$(head -1 "$work/out")" = 'app/web.admin deleted' ] || [ "$(head -1 "$work/out")" = 'app/web deleted' ] ||
+        return 1
     ends 4 "$berth" delete -f "$work/m" && ends 0 "$berth" delete -f "$work/m" --missing-ok
 }
 
@@ -324,7 +344,8 @@ bad_manifests() {
     printf 'kind: group\nid: g1\n---\nkind: app\nname: x\nimage: y\nreplicas: three\n' >"$work/bad.yaml"
     ends 1 "$berth" apply -f "$work/bad.yaml" --atomic && says 'bad.yaml:4: app/x: replicas' || return 1
     grep -q 'Nothing was changed' "$work/err" && ends 4 "$berth" get group g1 || return 1
-    ends 1 "$berth" apply -f "$work/bad.yaml" && says 'bad.yaml:4: app/x: replicas' && ends 0 "$berth" delete group g1 || return 1
+    ends 1 "$berth" apply -f "$work/bad.yaml" && says 'bad.yaml:4: app/x: replicas' &&
+        ends 0 "$berth" delete group g1 || return 1
     ends 2 "$berth" diff -f "$work/bad.yaml" && says 'bad.yaml:4' || return 1
     printf 'kind: app\nimage: y\n' >"$work/bad.yaml"
     ends 1 "$berth" apply -f "$work/bad.yaml" && says 'bad.yaml:1: app: no name' || return 1
@@ -350,17 +371,20 @@ SH
     export SEEN=$work/seen
     : >"$SEEN"
     EDITOR="$work/editor" EDIT='s/photos:1/photos:7/' ends 0 "$berth" edit app photos && prints 'changed' || return 1
-    ends 0 "$berth" get app photos -o yaml && prints 'image: photos:7' && grep -q '^# app photos: what you save' "$SEEN" || return 1
+    ends 0 "$berth" get app photos -o yaml && prints 'image: photos:7' &&
+        grep -q '^# app photos: what you save' "$SEEN" || return 1
     ! grep -q '^revision' "$SEEN" || return 1
     EDITOR="$work/editor" EDIT='' ends 0 "$berth" edit app photos && prints 'unchanged' || return 1
     EDITOR=false ends 1 "$berth" edit app photos && says "the editor 'false' failed; nothing was changed" || return 1
     EDITOR=$work/no-editor ends 1 "$berth" edit app photos && says 'there is no editor' || return 1
     # A refused text comes back with the reason; saved unchanged, the edit ends and the text is kept.
     : >"$SEEN"
-    EDITOR="$work/editor" EDIT='s/^replicas: .*/replicas: three/' ends 1 "$berth" edit app photos && says 'replicas' || return 1
+    EDITOR="$work/editor" EDIT='s/^replicas: .*/replicas: three/' ends 1 "$berth" edit app photos && says 'replicas' ||
+        return 1
     grep -q 'NOT WRITTEN: .*replicas' "$SEEN" && grep -q 'Your text is in' "$work/err" || return 1
     : >"$SEEN"
-    EDITOR="$work/editor" EDIT='s/^image: .*/image: [/' ends 1 "$berth" edit app photos && grep -q 'NOT WRITTEN: line' "$SEEN" || return 1
+    EDITOR="$work/editor" EDIT='s/^image: .*/image: [/' ends 1 "$berth" edit app photos &&
+        grep -q 'NOT WRITTEN: line' "$SEEN" || return 1
     # Another client changed the object meanwhile.
     cat >"$work/slow" <<SH
 #!/bin/sh
@@ -368,8 +392,10 @@ SH
 sed -i 's/photos:7/photos:8/' "\$1"
 SH
     chmod +x "$work/slow"
-    EDITOR=$work/slow ends 6 "$berth" edit app photos && says 'revision' && grep -q 'your text is in' "$work/err" || return 1
-    EDITOR="$work/editor" EDIT='s/photos:7/photos:8/' ends 0 "$berth" edit app/photos --dry-run && prints 'dry run' || return 1
+    EDITOR=$work/slow ends 6 "$berth" edit app photos && says 'revision' && grep -q 'your text is in' "$work/err" ||
+        return 1
+    EDITOR="$work/editor" EDIT='s/photos:7/photos:8/' ends 0 "$berth" edit app/photos --dry-run && prints 'dry run' ||
+        return 1
     ends 0 "$berth" app scale photos 1
 }
 
@@ -378,10 +404,13 @@ quotas_and_queues() {
     ends 0 "$berth" quota set group/lab limits.gpu=8 guarantees.gpu=4 && prints '^group/lab changed$' || return 1
     ends 1 "$berth" quota set user/zoe limits.gpu=9 && says 'zoe can have at most 8 gpu' || return 1
     ends 0 "$berth" quota set user/zoe limits.gpu=2.5 && ends 0 "$berth" quota show user/zoe group/lab || return 1
-    ends 0 "$berth" quota set user/zoe cpu=4 memory=16Gi vendor.example/card=2 limits.gpu=2.5 && ends 0 "$berth" quota show user/zoe group/lab || return 1
-    prints '^user/zoe +cpu +0 +0 +4 ' && prints '^user/zoe +memory +0 +0 +16Gi' && prints '^user/zoe +vendor.example/card +0 +0 +2 ' || return 1
+    ends 0 "$berth" quota set user/zoe cpu=4 memory=16Gi vendor.example/card=2 limits.gpu=2.5 &&
+        ends 0 "$berth" quota show user/zoe group/lab || return 1
+    prints '^user/zoe +cpu +0 +0 +4 ' && prints '^user/zoe +memory +0 +0 +16Gi' &&
+        prints '^user/zoe +vendor.example/card +0 +0 +2 ' || return 1
     ends 2 "$berth" quota set user/zoe cpu && says 'should be RESOURCE=AMOUNT' || return 1
-    ends 0 "$berth" quota set user/zoe cpu=null vendor.example/card=null memory=null && ends 0 "$berth" quota show user/zoe group/lab || return 1
+    ends 0 "$berth" quota set user/zoe cpu=null vendor.example/card=null memory=null &&
+        ends 0 "$berth" quota show user/zoe group/lab || return 1
     prints '^user/zoe +gpu +0 +0 +2.5 *' || prints '^user/zoe +gpu +0 +0 +2500m' || return 1
     prints '^group/lab +gpu +0 +0 +8 +4' && ends 2 "$berth" quota show app/x && says 'expected user/NAME' || return 1
     ends 0 "$berth" quota show || return 1
@@ -407,7 +436,8 @@ kind: domain
 id: east
 require: {side: east}
 YAML
-    ends 0 "$berth" apply -f "$work/queues.yaml" && prints '^queue/prod created$' && prints '^policy/mine created$' || return 1
+    ends 0 "$berth" apply -f "$work/queues.yaml" && prints '^queue/prod created$' && prints '^policy/mine created$' ||
+        return 1
     ends 0 "$berth" apply -f "$work/queues.yaml" && prints '^window/night unchanged$' || return 1
     ends 0 "$berth" get queues && prints '^prod ' && ends 0 "$berth" get windows && prints '^night +coming' || return 1
     ends 6 "$berth" delete policy mine && says 'queue prod is ordered by' || return 1
@@ -416,10 +446,13 @@ YAML
 
 users() {
     ends 0 "$berth" group add family --display 'The family' && ends 0 "$berth" user add alice --group family || return 1
-    ends 0 "$berth" get users && prints '^alice +family +user' && ends 0 "$berth" get users --group family -o name || return 1
+    ends 0 "$berth" get users && prints '^alice +family +user' && ends 0 "$berth" get users --group family -o name ||
+        return 1
     [ "$(cat "$work/out")" = user/alice ] || return 1
-    ends 0 "$berth" token add --user alice --ttl 1h --to "$work/alice.token" && prints '^token/.* created in' || return 1
-    [ "$(stat -c %a "$work/alice.token")" = 600 ] && ends 1 "$berth" token add --to "$work/alice.token" && says 'exists already' || return 1
+    ends 0 "$berth" token add --user alice --ttl 1h --to "$work/alice.token" && prints '^token/.* created in' ||
+        return 1
+    [ "$(stat -c %a "$work/alice.token")" = 600 ] && ends 1 "$berth" token add --to "$work/alice.token" &&
+        says 'exists already' || return 1
     alice=("$berth" --server "$url" --token-file "$work/alice.token")
     ends 0 "${alice[@]}" whoami && prints '^user +alice' && prints 'expires' || return 1
     ends 0 "${alice[@]}" app add blog --image blog:1 && ends 0 "${alice[@]}" get apps -o name || return 1
@@ -427,7 +460,8 @@ users() {
     ends 4 "${alice[@]}" get app photos.admin && ends 0 "${alice[@]}" status && prints '^  apps +1' || return 1
     ends 0 "$berth" user disable alice && ends 5 "${alice[@]}" whoami && ends 0 "$berth" user enable alice || return 1
     ends 0 "${alice[@]}" whoami || return 1
-    ends 0 "$berth" user export alice --to "$work/alice.json" && [ "$(stat -c %a "$work/alice.json")" = 600 ] || return 1
+    ends 0 "$berth" user export alice --to "$work/alice.json" && [ "$(stat -c %a "$work/alice.json")" = 600 ] ||
+        return 1
     ends 0 "$berth" user export alice && python3 -m json.tool <"$work/out" >/dev/null || return 1
     ends 6 "$berth" user import "$work/alice.json" && says 'alice is there already' && says '--merge' || return 1
     ends 0 "$berth" user import "$work/alice.json" --merge && prints '^user/alice imported$' || return 1
@@ -438,19 +472,22 @@ users() {
     token=$("$berth" get tokens -o json | python3 -c 'import json, sys
 print(next(t["id"] for t in json.load(sys.stdin)["items"] if t.get("user") == "alice"))')
     ends 0 "$berth" token rm "$token" && ends 5 "${alice[@]}" whoami || return 1
-    ends 0 "$berth" token add --note 'one more' && prints '^berth_' && ends 0 "$berth" user rm alice2 --force || return 1
+    ends 0 "$berth" token add --note 'one more' && prints '^berth_' && ends 0 "$berth" user rm alice2 --force ||
+        return 1
     ends 6 "$berth" group rm family && ends 0 "$berth" audit --who admin --limit 3 && prints 'users' || return 1
     ends 0 "$berth" get roles && prints '^viewer '
 }
 
 systems() {
-    ends 0 "$berth" system settings && prints '^lease_s: ' && ends 0 "$berth" system settings lease_s=40 --dry-run || return 1
+    ends 0 "$berth" system settings && prints '^lease_s: ' && ends 0 "$berth" system settings lease_s=40 --dry-run ||
+        return 1
     ends 0 "$berth" system settings lease_s=41 && ends 0 "$berth" system settings -o json || return 1
     python3 -c 'import json, sys; assert json.load(sys.stdin)["lease_s"] == 41' <"$work/out" || return 1
     ends 1 "$berth" system settings lease_s=soon && says 'lease_s' || return 1
     ends 0 "$berth" system services && ends 0 "$berth" system services -o yaml || return 1
     ends 4 "$berth" system configure nothing && ends 4 "$berth" system configure nothing a=1 || return 1
-    ends 4 "$berth" system restart nothing && ends 4 "$berth" system enable nothing && ends 4 "$berth" system disable nothing
+    ends 4 "$berth" system restart nothing && ends 4 "$berth" system enable nothing &&
+        ends 4 "$berth" system disable nothing
 }
 
 watches() {
@@ -463,7 +500,8 @@ watches() {
     ends 0 "$berth" app rm seen && until_ok grep -q '^seen.admin *gone' "$work/watched" || return 1
     # The daemon restarts on the same port; later changes are seen.
     stop && until_ok grep -q 'does not answer' "$work/watch.err" && listen=${url#http://} start "$work/data" || return 1
-    ends 0 "$berth" app add after --image seen:1 && until_ok grep -q '^after.admin' "$work/watched" && ends 0 "$berth" app rm after || return 1
+    ends 0 "$berth" app add after --image seen:1 && until_ok grep -q '^after.admin' "$work/watched" &&
+        ends 0 "$berth" app rm after || return 1
     kill "$watcher" && wait "$watcher"
     "$berth" get groups --watch -o json >"$work/watched" 2>"$work/watch.err" &
     watcher=$!
@@ -510,7 +548,8 @@ waits_outlive_the_daemon() {
     ends 0 "$berth" submit --cpu 64 -- true || return 1
     job=$(sed -n 's,^job/\([0-9]*\) .*,\1,p' "$work/out")
     waiter waited "$berth" wait "$job" && waiter limited "$berth" wait "$job" -t 3 || return 1
-    waiter cancelling "$berth" run --cpu 64 -- true && waiter leaving "$berth" submit --wait --cpu 64 -- true || return 1
+    waiter cancelling "$berth" run --cpu 64 -- true && waiter leaving "$berth" submit --wait --cpu 64 -- true ||
+        return 1
     stop || return 1
     for name in waited cancelling leaving; do
         until_ok grep -q 'does not answer; waiting goes on' "$work/$name.err" || return 1
@@ -521,17 +560,21 @@ waits_outlive_the_daemon() {
     kill -INT "${children[2]}" && until_ok grep -q 'will be cancelled' "$work/cancelling.err" || return 1
     listen=${url#http://} start "$work/data" || return 1
     waiter_ends 130 "${children[2]}" && grep -q '^job/[0-9]* cancelled$' "$work/cancelling.err" || return 1
-    ends 0 "$berth" job cancel "$job" && waiter_ends 1 "${children[0]}" && grep -q "^job/$job cancelled$" "$work/waited" || return 1
+    ends 0 "$berth" job cancel "$job" && waiter_ends 1 "${children[0]}" &&
+        grep -q "^job/$job cancelled$" "$work/waited" || return 1
     [ "$(grep -c 'does not answer' "$work/waited.err")" = 1 ] || return 1
     children=()
 }
 
 backups() {
-    ends 0 "$berth" backup "$work/all.db" --store-only && prints '^Wrote' && [ "$(stat -c %a "$work/all.db")" = 600 ] || return 1
+    ends 0 "$berth" backup "$work/all.db" --store-only && prints '^Wrote' && [ "$(stat -c %a "$work/all.db")" = 600 ] ||
+        return 1
     ends 1 "$berth" backup "$work/all.db" --store-only && says 'exists already' || return 1
-    ends 0 "$berth" backup "$work/data.db" --store-only --data "$work/data" && [ "$(stat -c %a "$work/data.db")" = 600 ] || return 1
+    ends 0 "$berth" backup "$work/data.db" --store-only --data "$work/data" &&
+        [ "$(stat -c %a "$work/data.db")" = 600 ] || return 1
     ends 1 "$berth" backup "$work/none.db" --store-only --data "$work/nowhere" && ! [ -e "$work/none.db" ] || return 1
-    ends 5 "$berth" --server "$url" --token-file "$work/bad2.token" backup "$work/refused.db" --store-only && ! [ -e "$work/refused.db" ] || return 1
+    ends 5 "$berth" --server "$url" --token-file "$work/bad2.token" backup "$work/refused.db" --store-only &&
+        ! [ -e "$work/refused.db" ] || return 1
     compgen -G "$work/*.part-*" && return 1
     ends 1 "$berth" restore "$work/n2.yaml" --data "$work/other" || return 1
     ends 0 "$berth" restore "$work/all.db" --data "$work/restored" && prints 'berthd --data' || return 1
@@ -548,7 +591,8 @@ restored_daemon() {
 
 removals() {
     ends 6 "$berth" node rm n1 n2
-    ends 0 "$berth" app rm photos clock && ends 0 "$berth" node rm n1 n2 --force && ends 0 "$berth" get nodes -o name || return 1
+    ends 0 "$berth" app rm photos clock && ends 0 "$berth" node rm n1 n2 --force && ends 0 "$berth" get nodes -o name ||
+        return 1
     ! [ -s "$work/out" ]
 }
 
@@ -558,7 +602,8 @@ https() {
     pin=$(grep -h "tls.identity" "$work/daemon.log" | grep -oE 'sha256//[A-Za-z0-9+/=]+' | tail -1)
     [ -n "$pin" ] || return 1
     ends 7 "$berth" --server "$url" --token-file "$work/tls.token" whoami && says 'pin' || return 1
-    ends 7 "$berth" --server "$url" --token-file "$work/tls.token" --pin sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= whoami || return 1
+    ends 7 "$berth" --server "$url" --token-file "$work/tls.token" --pin \
+        sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= whoami || return 1
     ends 0 "$berth" --server "$url" --token-file "$work/tls.token" --pin "$pin" whoami || return 1
     stop
 }
@@ -569,7 +614,7 @@ check "a server that is down ends with 7" server_down
 check "mistakes end with 2" mistakes_are_usage
 check "contexts" contexts
 check "manual pages" manuals
-check "a broken connection and a busy server are tried again" tries_again
+check "requests are repeated after a broken connection and for a busy server" tries_again
 if ! listen=127.0.0.1:$(free_port) start "$work/data" --init --token-file "$work/admin.token"; then
     echo "berthd does not start"
     exit 1
@@ -582,13 +627,13 @@ check "jobs, why, describe, events, status" jobs
 check "wait" waits
 check "virtual machines" vms
 check "manifests are applied" manifests
-check "bad manifests are told with their place" bad_manifests
+check "bad manifests are reported with their position" bad_manifests
 check "edit" edits
 check "users, groups, tokens" users
-check "quotas, queues and what orders them" quotas_and_queues
+check "quotas, queues and policies" quotas_and_queues
 check "system" systems
 check "watch" watches
-check "who waits outlives the daemon" waits_outlive_the_daemon
+check "waiting survives a restart of the daemon" waits_outlive_the_daemon
 check "backup and restore" backups
 check "removal" removals
 check "a restored daemon" restored_daemon

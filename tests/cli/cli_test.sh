@@ -245,10 +245,10 @@ check "--why explains" why_explains
 check "--why knows near names" why_knows_near_names
 check "mistakes end with 2" mistakes_are_usage
 check "bad files end with 1" bad_files_are_failures
-check "a full disk is told, a closed pipe is not" output_errors_are_told
+check "a full disk is reported, a closed pipe is not" output_errors_are_told
 check "the same input gives the same bytes" the_same_twice
 check "a shuffled input gives the same plan" the_same_shuffled
-check "colours only when asked for" colours_only_when_asked
+check "colours only on request" colours_only_when_asked
 check "bench: plain" bench_case
 check "bench: GPUs, constraints, one more" bench_case --gpu --constraints --one-more
 check "bench: depends on its arguments only" bench_depends_on_arguments_only
@@ -269,7 +269,8 @@ simulates() {
 check "a cluster under a seed" simulates
 pods_arrive() {
     printf 'sn,cpu_milli,memory_mib,gpu,model\na,4000,4,2,T4\nb,8000,4,1,P100\n' >"$work/nodes.csv"
-    printf 'name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np0,1000,1,1,500,\np1,1000,1,2,1000,T4\n' | gzip >"$work/pods.csv.gz"
+    printf 'name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np0,1000,1,1,500,\np1,1000,1,2,1000,T4\n' |
+        gzip >"$work/pods.csv.gz"
     printf '# pods 2\n0\n1\n# nodes 2\n1\n0\n' >"$work/arrivals.txt"
     set -- "$berth" sim openb --nodes "$work/nodes.csv" --pods "$work/pods.csv.gz" --arrivals "$work/arrivals.txt"
     ends 0 "$@" --policy bestfit -o json || return 1
@@ -289,7 +290,8 @@ PY
 }
 check "pods arrive on GPUs" pods_arrive
 logs_are_played() {
-    printf '; MaxProcs: 4\n1 0 -1 100 3 -1 -1 3 100\n2 1 -1 50 4 -1 -1 4 60\n3 2 -1 200 1 -1 -1 1 200\n4 3 -1 30 1 -1 -1 1 40\n' |
+    printf '%s\n' '; MaxProcs: 4' '1 0 -1 100 3 -1 -1 3 100' '2 1 -1 50 4 -1 -1 4 60' '3 2 -1 200 1 -1 -1 1 200' \
+        '4 3 -1 30 1 -1 -1 1 40' |
         gzip >"$work/log.swf.gz"
     set -- "$berth" sim swf "$work/log.swf.gz"
     ends 0 "$@" -o csv && [ "$(tr '\n' ' ' <"$work/out")" = "job_id,wait 1,0 2,99 3,148 4,0 " ] || return 1
@@ -309,7 +311,7 @@ PY
     printf '1 0 0 1 1 -1 -1 1 1\n2 x\n' >"$work/bad.swf"
     ends 1 "$berth" sim swf "$work/bad.swf" --procs 2 && says 'line 2'
 }
-check "a log is played" logs_are_played
+check "a trace log is simulated" logs_are_played
 moments_are_told() {
     cat >"$work/even.jsonl" <<'JSONL'
 {"seq":1,"revision":1,"chain":"bd5ff6c0272a1b09","record":{"j":1,"kind":"init","at":1794793752000000000,"who":"berth"}}
@@ -319,7 +321,7 @@ JSONL
     ends 0 "$berth" journal show "$work/even.jsonl" && prints '^ +1  2026-11-16T01:49:12\.000Z  berth ' || return 1
     prints '^ +2  2026-11-16T01:49:12\.050Z  berth ' && prints '^ +3  2026-11-16T01:49:12\.121Z  berth '
 }
-check "moments of a journal have milliseconds" moments_are_told
+check "times in a journal have milliseconds" moments_are_told
 decisions_are_compared() {
     set -- "$here/journal-v1.jsonl"
     ends 0 "$berth" replay "$1" && prints ' [1-9][0-9]* decisions made again: all the same\.$' || return 1
@@ -328,7 +330,7 @@ decisions_are_compared() {
     ends 0 "$berth" replay "$work/late.jsonl" && prints ' 0 decisions made again: none could be compared\.$' || return 1
     prints '^[1-9][0-9]* decisions? could not be made again'
 }
-check "a replay that compared nothing says so" decisions_are_compared
+check "a replay that compared nothing reports that" decisions_are_compared
 # Runs a command with a file size limit of 8 KiB, like a full disk.
 full() (
     trap '' XFSZ

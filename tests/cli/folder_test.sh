@@ -35,7 +35,8 @@ another_key_without_secrets() {
 another_key() {
     serve && "$berth" secret set pass word=hush && stop && cp "$data/secret.key" "$work/right.key" || return 1
     cp "$work/first.key" "$data/secret.key"
-    refused 'secret.key is not the key .* 1 secrets .*--new-secret-key' && cmp "$data/secret.key" "$work/first.key" || return 1
+    refused 'secret.key is not the key .* 1 secrets .*--new-secret-key' && cmp "$data/secret.key" "$work/first.key" ||
+        return 1
     rm "$data/secret.key"
     refused 'secret.key is gone' && ! [ -e "$data/secret.key" ] || return 1
     cp "$work/right.key" "$data/secret.key"
@@ -60,5 +61,5 @@ bad_marks() {
 check "another secret.key is taken while there are no secrets" another_key_without_secrets
 check "another secret.key, or none, is refused where there are secrets" another_key
 check "a new secret.key can be chosen" a_new_key_by_choice
-check "marks of what was acknowledged that are damaged are refused" bad_marks
+check "damaged marks of acknowledged revisions are refused" bad_marks
 kit_end

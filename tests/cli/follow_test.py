@@ -36,8 +36,9 @@ class Pretended(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if "/logs" not in self.path:
             over = self.server.state != "running"
-            self.answer(200, {"id": 7, "status": {"state": self.server.state, "replicas": 1, "running": 0 if over else 1,
-                                                  "instances": [] if over else [INSTANCE], "last": [INSTANCE] if over else []}})
+            self.answer(200, {"id": 7,
+                              "status": {"state": self.server.state, "replicas": 1, "running": 0 if over else 1,
+                                         "instances": [] if over else [INSTANCE], "last": [INSTANCE] if over else []}})
             return
         self.send_response(200)
         self.send_header("Content-Type", "text/plain")
@@ -57,10 +58,10 @@ class Daemon(http.server.ThreadingHTTPServer):
 
     def __enter__(self):
         threading.Thread(target=self.serve_forever, daemon=True).start()
-        env = dict(os.environ, BERTH_SERVER=f"http://127.0.0.1:{self.server_address[1]}", BERTH_TOKEN="berth_a_b", NO_COLOR="1",
-                   BERTH_CONFIG="/nonexistent")
-        self.run = subprocess.Popen([str(BERTH), "run", "--", "true"], env=env, stdin=subprocess.DEVNULL, stdout=self.said,
-                                    stderr=self.said)
+        env = dict(os.environ, BERTH_SERVER=f"http://127.0.0.1:{self.server_address[1]}", BERTH_TOKEN="berth_a_b",
+                   NO_COLOR="1", BERTH_CONFIG="/nonexistent")
+        self.run = subprocess.Popen([str(BERTH), "run", "--", "true"], env=env, stdin=subprocess.DEVNULL,
+                                    stdout=self.said, stderr=self.said)
         wait_for("the log has begun", lambda: "begun" in self.words() or self.run.poll() is not None)
         return self
 
@@ -112,7 +113,7 @@ def a_log_that_does_not_end_after_its_job_was_cancelled():
 
 
 @case
-def pressed_twice_it_goes_on():
+def a_second_ctrl_c_leaves_the_job_running():
     with Daemon("running") as d:
         d.press()
         wait_for("it is told", lambda: "Ctrl-C again leaves it running" in d.words())

@@ -32,7 +32,8 @@ def arrays_run_a_few_at_a_time():
     with Cluster() as c:
         c.node("n1")
         folder = shared(c)
-        task = "echo $BERTH_ARRAY_INDEX > /shared/$BERTH_ARRAY_INDEX; until test -e /shared/go; do sleep 0.05; done; sleep 0.3"
+        task = ("echo $BERTH_ARRAY_INDEX > /shared/$BERTH_ARRAY_INDEX; "
+                "until test -e /shared/go; do sleep 0.05; done; sleep 0.3")
         job = c.job(["/bin/sh", "-c", task], array="10-18:2%2", mounts=mount(folder))
         counts = []
 
@@ -85,7 +86,7 @@ def jobs_wait_for_each_other():
 
 
 @case
-def what_is_waited_for_is_said():
+def dependencies_are_explained():
     with Cluster() as c:
         c.node("n1")
         first = c.job(SLEEP)
@@ -103,7 +104,7 @@ def what_is_waited_for_is_said():
 
 
 @case
-def who_runs_too_long_is_stopped():
+def jobs_over_their_time_limit_are_stopped():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(SLEEP, time_limit="1s")
@@ -113,7 +114,7 @@ def who_runs_too_long_is_stopped():
 
 
 @case
-def who_cannot_meet_its_deadline_fails():
+def jobs_that_cannot_meet_their_deadline_fail():
     with Cluster() as c:
         c.node("n1")
         soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 40))
@@ -126,7 +127,7 @@ def who_cannot_meet_its_deadline_fails():
 
 
 @case
-def a_job_runs_once_more():
+def jobs_can_be_requeued():
     with Cluster() as c:
         c.node("n1")
         folder = shared(c)
@@ -142,7 +143,7 @@ def a_job_runs_once_more():
 
 
 @case
-def work_is_saved_before_a_stop():
+def jobs_checkpoint_before_a_stop():
     with Cluster() as c:
         c.node("n1")
         folder = shared(c)
@@ -155,7 +156,7 @@ def work_is_saved_before_a_stop():
 
 
 @case
-def who_does_not_save_is_stopped_all_the_same():
+def jobs_that_do_not_checkpoint_are_stopped_too():
     with Cluster() as c:
         agent = c.node("n1")
         folder = shared(c)
@@ -251,7 +252,7 @@ def the_highest_priority_goes_first():
 
 
 @case
-def who_has_used_less_goes_first():
+def users_with_less_usage_go_first():
     with Cluster() as c:
         folder, most = shared(c), lab(c, "policy=fair-share")
         used = c.job(["/bin/sleep", "1"], owner="ann", requests=most)
@@ -266,7 +267,7 @@ def who_has_used_less_goes_first():
 
 
 @case
-def quotas_bound_what_is_asked_and_what_runs():
+def quotas_limit_requested_and_running_work():
     with Cluster() as c:
         lab(c)
         c.berth("quota", "set", "user/ann", "limits.cpu=200m", "limits.pods=2", "admitted.jobs=3")
@@ -288,7 +289,7 @@ def quotas_bound_what_is_asked_and_what_runs():
 
 
 @case
-def who_is_stopped_for_others_waits_again_or_is_cancelled():
+def preempted_jobs_are_requeued_or_cancelled():
     with Cluster() as c:
         folder, most = shared(c), lab(c, "preempt_min_run_s=0")
         again = c.job(["/bin/sh", "-c", "echo began >> /shared/log; exec sleep 600"], mounts=mount(folder),
@@ -321,7 +322,8 @@ def a_window_keeps_a_node_free():
     with Cluster() as c:
         lab(c)
         soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 600))
-        post(c, "/v1/windows", {"id": "clean", "maintenance": True, "nodes": ["n1"], "start": soon, "duration": "1h"}, 201)
+        post(c, "/v1/windows", {"id": "clean", "maintenance": True, "nodes": ["n1"], "start": soon, "duration": "1h"},
+             201)
         long, brief = c.job(SLEEP, name="long", time_limit="1h"), c.job(["/bin/true"], name="brief", time_limit="1m")
         c.wait_state("jobs", brief, "ended")
         waits = wait_for("the long one waits", lambda: (w := c.get(f"/v1/jobs/{long}/why")).get("reasons") and w)
@@ -338,20 +340,21 @@ def a_window_keeps_a_node_free():
 
 
 @case
-def the_rules_of_a_lab_are_taken():
+def the_example_lab_rules_are_applied():
     rules = pathlib.Path(__file__).parent.parent.parent / "examples/lab-rules.yaml"
     with Cluster() as c:
         assert c.berth("apply", "-f", rules).count(" created\n") == 10
         assert c.berth("apply", "-f", rules).count(" unchanged\n") == 10
         c.berth("system", "settings", "policy=lab-fair")
         status, answer = c.ask("POST", "/v1/jobs", {"command": SLEEP, "owner": "carol", "queue": "urgent"})
-        assert status == 403 and "urgent is not for user carol; it is for group vision" in answer["error"]["message"], answer
+        assert status == 403 and "urgent is not for user carol; it is for group vision" in answer["error"][
+            "message"], answer
         assert c.berth("submit", "--owner", "alice", "--queue", "night", "--cpu", "500m", "--time", "1h", "--",
                        "sleep", "60").startswith("job/")
 
 
 @case
-def what_begins_later_says_so():
+def jobs_with_a_begin_time_are_explained():
     with Cluster() as c:
         lab(c)
         later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))

@@ -49,7 +49,8 @@ PY
 }
 
 tells() {
-    set -- "$berth" sim run --generate diurnal --jobs 300 --nodes 4xgpu4 --policy fcfs/easy --policy sjf/easy/request/pack
+    set -- "$berth" sim run --generate diurnal --jobs 300 --nodes 4xgpu4 --policy fcfs/easy \
+        --policy sjf/easy/request/pack
     ends 0 "$@" && prints '^average slowdown' && prints 'sjf/easy/request/pack' || return 1
     ends 0 "$@" -o csv && prints '^policy,jobs,' && [ "$(wc -l <"$work/out")" = 3 ] || return 1
     ends 0 "$@" -o jobs && [ "$(wc -l <"$work/out")" = 601 ] || return 1
@@ -82,17 +83,20 @@ refuses() {
 }
 
 trains() {
-    printf 'job_id,num_gpu,submit_time,iterations,model_name,iteration_time\n0,2,0,100,x,100\n1,1,0,150,x,100\n' >"$work/t.csv"
+    printf 'job_id,num_gpu,submit_time,iterations,model_name,iteration_time\n0,2,0,100,x,100\n1,1,0,150,x,100\n' \
+        >"$work/t.csv"
     ends 0 "$berth" sim muri "$work/t.csv" --nodes 1 --gpus 2 --policy srtf -o json || return 1
     prints '"average_completion_time":17.762500,"makespan":25.375000,"p99":25.375000' || return 1
-    ends 0 "$berth" sim muri "$work/t.csv" --nodes 1 --gpus 2 --policy srsf && prints 'Average completion time  20 s' || return 1
+    ends 0 "$berth" sim muri "$work/t.csv" --nodes 1 --gpus 2 --policy srsf && prints 'Average completion time  20 s' ||
+        return 1
     ends 2 "$berth" sim muri "$work/t.csv" --policy fastest && says 'there is no policy "fastest"'
 }
 
 examples_play() {
     ends 0 "$berth" sim run "$source/examples/jobs.csv" --cluster "$source/examples/lab.yaml" --policy fcfs/easy &&
         prints '^jobs that ran' || return 1
-    ends 0 "$berth" sim run "$source/examples/jobs.csv" --nodes gpu4+cpu32,cpu16 --policy fcfs/none --policy fcfs/easy &&
+    ends 0 "$berth" sim run "$source/examples/jobs.csv" --nodes gpu4+cpu32,cpu16 --policy fcfs/none \
+        --policy fcfs/easy &&
         prints '^jobs that ran +8 +8' && [ ! -s "$work/err" ] || return 1
     # The tasks of one job need a node with both the GPU and the cores, and there is none.
     ends 0 "$berth" sim run "$source/examples/jobs.csv" --nodes gpu4+cpu16,cpu16 --policy fcfs/easy &&
@@ -101,7 +105,8 @@ examples_play() {
 
 what_if_refuses() {
     ends 1 "$berth" sim replay "$source/tests/journal-v1.jsonl" && says 'no job that ran' || return 1
-    ends 2 "$berth" sim replay "$source/tests/journal-v1.jsonl" --drop ann && says '--drop: "ann": expected user=' || return 1
+    ends 2 "$berth" sim replay "$source/tests/journal-v1.jsonl" --drop ann && says '--drop: "ann": expected user=' ||
+        return 1
     ends 1 "$berth" sim replay "$work/nowhere" && says 'nowhere'
 }
 
@@ -114,7 +119,8 @@ import json, sys, time, urllib.request
 url, token = sys.argv[1], open(sys.argv[2]).read().strip()
 
 def ask(method, path, body=None):
-    request = urllib.request.Request(url + path, method=method, data=json.dumps(body).encode() if body is not None else None,
+    request = urllib.request.Request(url + path, method=method,
+                                     data=json.dumps(body).encode() if body is not None else None,
                                      headers={"Authorization": "Bearer " + token, "Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=10) as answer:
         return json.load(answer)
@@ -171,7 +177,8 @@ replays_take_the_same_forms() {
         # shellcheck disable=SC2086 # two words
         {
             ends 0 "$berth" $verb "$work/data" && ends 0 "$berth" $verb --data "$work/data" || return 1
-            ends 0 "$berth" $verb "$work/data" --from -1h --to now && ends 0 "$berth" $verb --data "$work/data" --from yesterday || return 1
+            ends 0 "$berth" $verb "$work/data" --from -1h --to now &&
+                ends 0 "$berth" $verb --data "$work/data" --from yesterday || return 1
             ends 0 "$berth" $verb "$work/data" --from 2020-01-01 --to 2040-01-01T00:00:00Z || return 1
             ends 2 "$berth" $verb "$work/data" --from sometime && says "'sometime' is no time" || return 1
             ends 2 "$berth" $verb && says 'which journal' || return 1
@@ -184,11 +191,11 @@ replays_take_the_same_forms() {
 GENERATED="2982260648 31030"
 check "traces are generated, the same for the same seed" generates
 check "generated traces are the same everywhere" the_same_everywhere
-check "one trace in two formats is played alike" plays
+check "one trace in two formats gives the same result" plays
 check "tables, rows and pages" tells
-check "what cannot be is refused" refuses
+check "impossible options are refused" refuses
 check "training jobs" trains
-check "examples can be played" examples_play
+check "examples can be simulated" examples_play
 check "what if" what_if
 check "both replays take the same forms" replays_take_the_same_forms
 check "what if: refusals" what_if_refuses

@@ -52,7 +52,7 @@ def env_of(text):
 
 
 @case
-def a_command_is_run_and_its_status_is_ours():
+def run_exits_with_the_status_of_the_command():
     out, err = berth("run", "--name", "first", "--", "sh", "-c", "echo to you; exit 5", code=5)
     assert out == "to you\n", out
     assert "job/1 submitted" in err and "job/1 failed: exit code 5" in err, err
@@ -63,15 +63,17 @@ def a_command_is_run_and_its_status_is_ours():
 
 @case
 def options_are_kept():
-    job = submit("--name", "all", "--time", "1-12:00:00", "--estimate", "90", "--hold", "--urgency", "7", "--retries", "2",
+    job = submit("--name", "all", "--time", "1-12:00:00", "--estimate", "90", "--hold", "--urgency", "7", "--retries",
+                 "2",
                  "--no-requeue", "--type", "train", "--class", "llm", "--network", "transformer", "--parameters", "7e9",
-                 "--attr", "team=red", "--checkpoint", "USR1@30s", "--notify", "https://127.0.0.1:9/told@ended", "--data", "/data",
-                 "--begin", "+1h", "--deadline", "+3d", "-e", "A=b", "--cpu", "100m", "--", "true")
+                 "--attr", "team=red", "--checkpoint", "USR1@30s", "--notify", "https://127.0.0.1:9/told@ended",
+                 "--data", "/data", "--begin", "+1h", "--deadline", "+3d", "-e", "A=b", "--cpu", "100m", "--", "true")
     doc = C.get(f"/v1/jobs/{job}")
     for key, want in {"time_limit": "1d12h", "estimate": "1m30s", "hold": True, "urgency": 7, "retries": 2,
                       "requeue": False, "type": "train", "class": "llm", "network": "transformer",
                       "attributes": {"team": "red"}, "checkpoint": {"signal": "USR1", "grace": "30s"},
-                      "notify": [{"to": "https://127.0.0.1:9/told", "on": ["ended"]}], "data": ["/data"], "env": {"A": "b"}}.items():
+                      "notify": [{"to": "https://127.0.0.1:9/told", "on": ["ended"]}], "data": ["/data"],
+                      "env": {"A": "b"}}.items():
         assert doc[key] == want, (key, doc[key])
     assert float(doc["parameters"]) == 7e9 and doc["begin"] < doc["deadline"], doc
     berth("scancel", job)
@@ -114,9 +116,10 @@ def scripts_travel_with_their_job():
 
 @case
 def slurm_scripts_run_as_they_are():
-    path = script("theirs.sh", "#!/bin/bash\n#SBATCH -J slurmy --nodes=1\n#SBATCH --ntasks-per-node=2\n#SBATCH --mem=64M\n"
+    path = script("theirs.sh",
+                  "#!/bin/bash\n#SBATCH -J slurmy --nodes=1\n#SBATCH --ntasks-per-node=2\n#SBATCH --mem=64M\n"
                                "#SBATCH --mystery=5\n#SBATCH -t 5\n#BERTH --cpu 100m\n"
-                               "srun -n 2 --cpu-bind=none echo \"$SLURM_JOB_NAME rank $SLURM_PROCID of $SLURM_NTASKS\"\n")
+                  "srun -n 2 --cpu-bind=none echo \"$SLURM_JOB_NAME rank $SLURM_PROCID of $SLURM_NTASKS\"\n")
     done = C.run("sbatch", "--parsable", path)
     assert done.returncode == 0 and "theirs.sh:5: --mystery=5: no option" in done.stderr, done.stderr
     job = done.stdout.strip()
@@ -136,7 +139,7 @@ def an_array_is_one_job_of_many_tasks():
 
 
 @case
-def a_gang_knows_itself():
+def gang_tasks_know_their_rank_and_size():
     show = "env | grep -E '^(RANK|WORLD_SIZE|LOCAL_|NODE_RANK|MASTER_|BERTH_)'; sed s/^/host=/ $BERTH_HOSTFILE"
     out, _ = berth("run", "--tasks", "2", "--tasks-per-node", "1", "--cpu", "100m", "--", "sh", "-c", show)
     tasks = env_of(out)
@@ -144,7 +147,8 @@ def a_gang_knows_itself():
     address = {n["id"]: n.get("address", n["id"]) for n in C.get("/v1/nodes")["items"]}
     by_rank = sorted(tasks.values(), key=lambda t: int(t["RANK"]))
     for rank, task in enumerate(by_rank):
-        want = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "NODE_RANK": str(rank),
+        want = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
+                "NODE_RANK": str(rank),
                 "MASTER_ADDR": address[by_rank[0]["BERTH_NODE"]], "BERTH_TASK": str(rank), "BERTH_NODES": "2",
                 "MASTER_PORT": str(61000 + int(task["BERTH_JOB_ID"]) % 4000)}
         assert {k: task[k] for k in want} == want, (task, want)
@@ -153,7 +157,7 @@ def a_gang_knows_itself():
 
 
 @case
-def what_a_gang_is_told_is_enough_to_meet():
+def gang_tasks_reach_each_other_by_their_environment():
     meet = ("import os, socket\n"
             "rank, size = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])\n"
             "at = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))\n"
@@ -215,12 +219,13 @@ def dependencies_hold_and_release():
 
 
 @case
-def what_is_over_can_be_queued_again():
+def ended_jobs_can_be_requeued():
     job = submit("--retries", "0", "--", "sh", "-c", "echo try; exit 1")
     C.wait_state("jobs", job, "failed")
     before = {i["instance"] for i in C.get(f"/v1/jobs/{job}")["status"]["last"]}
     berth("job", "requeue", job)
-    wait_for("it ran again", lambda: {i["instance"] for i in C.get(f"/v1/jobs/{job}")["status"].get("last", [])} - before)
+    wait_for("it ran again",
+             lambda: {i["instance"] for i in C.get(f"/v1/jobs/{job}")["status"].get("last", [])} - before)
 
 
 @case
@@ -234,7 +239,7 @@ def schedules_are_made():
 
 
 @case
-def fingers_that_know_slurm():
+def slurm_commands_work():
     running = submit("--name", "one", "--time", "1h", "--cpu", "100m", "--", "sleep", "600")
     waiting = submit("--name", "two", "--hold", "--", "true")
     C.wait_state("jobs", running, "running")
@@ -244,7 +249,8 @@ def fingers_that_know_slurm():
     assert C.berth("squeue", "-h", "-u", "nobody") == ""
     link = C.work / "squeue"
     link.symlink_to(BERTH)
-    done = subprocess.run([str(link), "-h", "-j", running], capture_output=True, text=True, env=C.berth_env(), check=False)
+    done = subprocess.run([str(link), "-h", "-j", running], capture_output=True, text=True, env=C.berth_env(),
+                          check=False)
     assert done.returncode == 0 and done.stdout.split()[0] == running, done
     info = C.berth("sinfo")
     assert info.splitlines()[0].split()[:2] == ["PARTITION", "AVAIL"] and "default*" in info and "n1" in info, info
@@ -256,7 +262,7 @@ def fingers_that_know_slurm():
 
 
 @case
-def outcomes_are_told_apart():
+def outcomes_are_distinct():
     small = ("--cpu", "100m", "--retries", "0")
     jobs = {"succeeded": submit("--name", "well", *small, "--", "true"),
             "failed": submit("--name", "bad", *small, "--", "false"),
@@ -362,7 +368,7 @@ def a_terminal_in_a_job():
 
 
 @case
-def a_terminal_that_goes_takes_its_job_along():
+def a_closed_terminal_cancels_its_job():
     t = Terminal("run", "-it", "--cpu", "100m", "--", "sh", "-c", "echo go; sleep 1000")
     t.until("go")
     job = latest()
@@ -374,7 +380,7 @@ def a_terminal_that_goes_takes_its_job_along():
 
 
 @case
-def ctrl_c_cancels_and_twice_it_leaves():
+def ctrl_c_cancels_and_a_second_one_leaves_the_job():
     t = Terminal("run", "--cpu", "100m", "--", "sh", "-c", "echo go; sleep 1000")
     t.until("go")
     job = latest()

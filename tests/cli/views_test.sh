@@ -76,13 +76,15 @@ why_explains_the_order() {
     ends 0 "$berth" system settings policy=null || return 1
     ends 0 as ann "$berth" why 3 || return 1
     prints 'FACTOR +VALUE +WEIGHT +PRODUCT' && prints '^ *waited +[0-9.]+ +1 +[0-9.]+ ' || return 1
-    prints '^ *patience +4535.716 +-0.6 +-2721.429 ' && prints 'sum of the products is -27[0-9]+\.[0-9]{3};' && hides 'Its key is' || return 1
+    prints '^ *patience +4535.716 +-0.6 +-2721.429 ' && prints 'sum of the products is -27[0-9]+\.[0-9]{3};' &&
+        hides 'Its key is' || return 1
     ends 0 as ann "$berth" why job 3 -o json && prints '"terms"' && ends 0 "$berth" system settings policy=fifo
 }
 
 # Every user sees the true totals of the nodes, as amounts without names.
 totals_are_true() {
-    ends 0 as bob "$berth" status && prints '^  gpu +100% +4 of 4 promised$' && prints '^  cpu +[0-9]+% +4 of 16 promised$' || return 1
+    ends 0 as bob "$berth" status && prints '^  gpu +100% +4 of 4 promised$' &&
+        prints '^  cpu +[0-9]+% +4 of 16 promised$' || return 1
     hides 'train|second' && ends 0 "$berth" status && prints '^  gpu +100% +4 of 4 promised$'
 }
 
@@ -104,7 +106,8 @@ job_show_is_one_screen() {
 past_times() {
     until_ok sh -c "'$berth' who n1 --at -1s | grep -q 'ann .*job 1'" || return 1
     ends 0 "$berth" who n1 --at -10m && prints 'Nobody held n1' || return 1
-    ends 0 "$berth" who n1 --at now-1hour && ends 0 "$berth" who n1 --at yesterday && ends 0 "$berth" usage --from -10m || return 1
+    ends 0 "$berth" who n1 --at now-1hour && ends 0 "$berth" who n1 --at yesterday &&
+        ends 0 "$berth" usage --from -10m || return 1
     ends 2 "$berth" who n1 --at sometime && says 'is no time; say -10m'
 }
 
@@ -126,7 +129,8 @@ policies_are_tried() {
     ends 4 "$berth" policy test wishful || return 1
     ends 2 "$berth" policy test || return 1
     ends 0 "$berth" policy list && prints 'fair-share +built in' && prints 'fifo +built in +yes' || return 1
-    ends 0 "$berth" system settings policy=null && ends 0 "$berth" policy list && prints 'berth +built in +yes' || return 1
+    ends 0 "$berth" system settings policy=null && ends 0 "$berth" policy list && prints 'berth +built in +yes' ||
+        return 1
     ends 0 "$berth" system settings policy=fifo || return 1
     ends 0 "$berth" policy show sjf && prints 'Factors'
 }
@@ -152,19 +156,19 @@ top_prints_one_picture() {
     prints 'gpu +\[#+\] 100%  4 of 4' && prints 'Your jobs \(3\)' && prints 'Queue \(3 wait\)' && hides 'third'
 }
 
-check "a crowd" crowd
+check "two nodes with running and waiting jobs" crowd
 check "berth jobs shows place and start" jobs_show_place_and_start
 check "berth queue is in order" queue_is_in_order
 check "others are hidden" others_are_hidden
-check "berth why says all" why_says_all
+check "berth why shows all reasons" why_says_all
 check "berth why explains the order" why_explains_the_order
-check "totals are true for everybody" totals_are_true
-check "berth why says what starts sooner" what_starts_sooner
+check "totals are true for all users" totals_are_true
+check "berth why shows what would start sooner" what_starts_sooner
 check "berth job show" job_show_is_one_screen
 check "berth who" who_holds
 check "times in the past" past_times
 check "berth policy test" policies_are_tried
 check "berth queues" queues_are_a_tree
-check "drafts are foreseen" drafts_are_foreseen
-check "berth top prints one picture" top_prints_one_picture
+check "start estimates of drafts" drafts_are_foreseen
+check "berth top prints one frame" top_prints_one_picture
 kit_end

@@ -61,7 +61,7 @@ def a_restored_daemon_is_accepted_by_its_agent():
 
 
 @case
-def what_is_refused_changes_nothing():
+def refused_backups_and_restores_change_nothing():
     with Cluster() as c:
         phrase, wrong = secret_file(c, "phrase", PHRASE), secret_file(c, "wrong", "another passphrase")
         key, other = secret_file(c, "key", "00" * 31 + "17\n"), secret_file(c, "other", "00" * 32)
@@ -86,9 +86,10 @@ def what_is_refused_changes_nothing():
         assert c.run("backup", by_key, "--key-file", key).returncode == 1
 
         good = by_key.read_bytes()
-        for name, bytes_ in (("cut", good[:-1]), ("half", good[:len(good) // 2]), ("head", good[:40]), ("longer", good + b"x"),
-                             ("flipped", good[:-100] + bytes([good[-100] ^ 1]) + good[-99:]), ("none", b"no backup at all"),
-                             ("joined", good + good)):
+        for name, bytes_ in (("cut", good[:-1]), ("half", good[:len(good) // 2]), ("head", good[:40]),
+                             ("longer", good + b"x"),
+                             ("flipped", good[:-100] + bytes([good[-100] ^ 1]) + good[-99:]),
+                             ("none", b"no backup at all"), ("joined", good + good)):
             (c.work / f"{name}.backup").write_bytes(bytes_)
         target = c.work / "new"
         rows = [
@@ -130,14 +131,15 @@ def only_administrators_get_the_keys():
         assert status == 201, answer
         body = {"key": "11" * 32}
         assert c.ask("POST", "/v1/backup", body, token=answer["token"])[0] == 403
-        for wrong in ({}, {"key": "11"}, {"key": "zz" * 32}, {"key": "11" * 32, "salt": "1"}, {"key": "11" * 32, "x": 1},
+        for wrong in ({}, {"key": "11"}, {"key": "zz" * 32}, {"key": "11" * 32, "salt": "1"},
+                      {"key": "11" * 32, "x": 1},
                       {"key": "11" * 32, "salt": "22" * 16}, {"key": "11" * 32, "journal": "no"}):
             assert c.ask("POST", "/v1/backup", wrong)[0] == 400, wrong
         assert not list(pathlib.Path("/tmp").glob(f"berth-backup-*.store-{c.daemon.pid}"))
 
 
 @case
-def the_journal_comes_along():
+def the_backup_includes_the_journal():
     with Cluster() as c:
         assert c.ask("PATCH", "/v1/system/settings", {"journal_segment_s": 1})[0] == 200
         c.job(["/bin/true"], hold=True)

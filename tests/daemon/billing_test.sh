@@ -88,7 +88,7 @@ mistakes() {
     ends 1 berth-bill --prices "$work/bad.yaml" --book "$work/b.json" && grep -q 'prices' "$work/err"
 }
 
-# ---- docs/billing.md --------------------------------------------------------------------------------------------------
+# ---- docs/billing.md -------------------------------------------------------------------------------------------------
 
 # blocks LANGUAGE: prints the fenced blocks of this language.
 blocks() {
@@ -232,7 +232,8 @@ mail_by_program() {
     stop && serve --config "$work/berthd.conf" && berth system settings mail_from=berth@here.example || return 1
     run_job ann '"notify": ["mailto:ann@there.example"]' '"state": "failed", "exit": 4' || return 1
     until_ok grep -q 'it ended with code 4' "$work/mail" || return 1
-    grep -qF -- '-i|-f|berth@here.example|--|ann@there.example|' "$work/mail" && grep -q '^Subject: Berth: job' "$work/mail"
+    grep -qF -- '-i|-f|berth@here.example|--|ann@there.example|' "$work/mail" &&
+        grep -q '^Subject: Berth: job' "$work/mail"
 }
 
 mail_by_smtp() {
@@ -264,19 +265,21 @@ webhook_inside() {
     until_ok told '"/named"' && until_ok undelivered "${#hosts[@]}" && ! told '"/inside"'
 }
 
-undelivered() { [ "$(grep 'event=notice.undelivered' "$work/daemon.log" | grep -o 'to=[^ ]*' | sort -u | wc -l)" -ge "$1" ]; }
+undelivered() {
+    [ "$(grep 'event=notice.undelivered' "$work/daemon.log" | grep -o 'to=[^ ]*' | sort -u | wc -l)" -ge "$1" ]
+}
 
 check 'a cluster' begin
-check 'what was used is summed up' used
-check 'mistakes are told' mistakes
+check 'usage is summed up' used
+check 'mistakes are reported' mistakes
 check 'the example of docs/billing.md' example
 check 'a book has each record once' book_counts_once
-check 'so it has after a crash' crash_counts_once
-check 'the biller may not do more' biller_may_no_more
-check 'webhooks, signed' webhooks
-check 'a webhook that ends at first' webhook_again
-check 'mail by a program' mail_by_program
-check 'mail by SMTP' mail_by_smtp
+check 'a book has each record once after a crash' crash_counts_once
+check 'the biller has no other rights' biller_may_no_more
+check 'webhooks are signed' webhooks
+check 'a failed webhook is repeated' webhook_again
+check 'mail through a program' mail_by_program
+check 'mail through SMTP' mail_by_smtp
 check 'webhooks to this machine are refused' webhook_inside
-check 'no shell for mail' mail_by_shell
+check 'mail programs run without a shell' mail_by_shell
 kit_end

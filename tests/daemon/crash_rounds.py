@@ -73,7 +73,8 @@ class Daemon:
         timer.start()
         line = self.process.stdout.readline()
         timer.cancel()
-        expect("ready", line.startswith("ready http://127.0.0.1:"), f"berthd does not start; its log ends with:\n{self.tail()}")
+        expect("ready", line.startswith("ready http://127.0.0.1:"),
+               f"berthd does not start; its log ends with:\n{self.tail()}")
         self.ready_s.append((jobs, time.monotonic() - begin))
         self.port = int(line.rsplit(":", 1)[1])
         with open(self.token_file, encoding="utf-8") as f:
@@ -258,7 +259,8 @@ class Rounds:
         expect("keys", len(names) == len(there), "a request has happened twice")
         for id_, name in self.jobs.items():
             if id_ > floor:
-                expect("there", there.get(id_) == name, f"job {id_} ({name}) was acknowledged; there is {there.get(id_)}")
+                expect("there", there.get(id_) == name,
+                       f"job {id_} ({name}) was acknowledged; there is {there.get(id_)}")
         return there
 
     def check_keys(self, open_keys, there):

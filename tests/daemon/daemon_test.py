@@ -134,7 +134,8 @@ class World:
 def fails(world, *options, init=False, listen="127.0.0.1:0", code=1, data=None):
     """Runs a start that must fail; returns the last line of its standard error."""
     words = [BERTHD, "--data", data or world.data, "--listen", listen, *(["--init"] if init else []), *options]
-    run = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+    run = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
+                         check=False)
     assert run.returncode == code, f"exit code {run.returncode}, not {code}: {run.stderr}"
     assert run.stdout == "", run.stdout
     return run.stderr.splitlines()[-1]
@@ -219,7 +220,7 @@ def init_writes_the_token_once(world):
 
 
 @case
-def a_token_file_that_cannot_be_is_said(world):
+def an_unusable_token_file_is_reported(world):
     said = fails(world, "--token-file", os.path.join(world.root, "no/such/file"), init=True)
     assert "no/such/file" in said, said
     assert not os.path.exists(os.path.join(world.data, "store.db"))
@@ -265,7 +266,8 @@ def resources_up_to_the_limit_survive_kill_and_restart(world):
     daemon = world.start().ready()
     token = world.token()
     for i in range(253):
-        status, answer, _ = daemon.ask("PUT", f"/v1/resources/r{i}", {"kind": "cumulative", "period": f"{i + 1}d"}, token)
+        status, answer, _ = daemon.ask("PUT", f"/v1/resources/r{i}", {"kind": "cumulative", "period": f"{i + 1}d"},
+                                       token)
         equal((status, i), (201, i))
     status, answer, _ = daemon.ask("PUT", "/v1/resources/r253", {"kind": "cumulative", "period": "30d"}, token)
     equal(status, 400)
@@ -289,14 +291,16 @@ def a_transaction_beyond_the_limit_of_resources_is_refused_whole(world):
     daemon = world.start().ready()
     token = world.token()
     jobs = [{**JOB, "resources": {f"x{j}-{i}": "1" for i in range(60)}} for j in range(6)]
-    status, answer, _ = daemon.ask("POST", "/v1/txn", {"changes": [{"op": "put", "kind": "job", "object": job} for job in jobs]}, token)
+    status, answer, _ = daemon.ask("POST", "/v1/txn",
+                                   {"changes": [{"op": "put", "kind": "job", "object": job} for job in jobs]}, token)
     equal(status, 400)
     assert "256 distinct resources" in answer["error"]["message"], answer
     equal(daemon.ask("GET", "/v1/jobs", token=token)[1]["items"], [])
     equal(daemon.ask("GET", "/readyz")[0], 200)
 
     def submit(i, statuses):  # many submissions at once
-        statuses.append(daemon.ask("POST", "/v1/jobs", {**JOB, "resources": {f"y{i}-{k}": "1" for k in range(10)}}, token)[0])
+        statuses.append(daemon.ask("POST", "/v1/jobs", {**JOB, "resources": {f"y{i}-{k}": "1" for k in range(10)}},
+                                   token)[0])
     statuses = []
     threads = [threading.Thread(target=submit, args=(i, statuses)) for i in range(30)]
     for thread in threads:
@@ -332,7 +336,7 @@ def a_foreign_folder_is_refused(world):
 
 
 @case
-def a_port_in_use_is_said(world):
+def a_port_in_use_is_reported(world):
     daemon = world.start().ready()
     other = os.path.join(world.root, "other")
     said = fails(world, init=True, data=other, listen=f"127.0.0.1:{daemon.port}")
@@ -343,12 +347,13 @@ def a_port_in_use_is_said(world):
 
 
 @case
-def health_needs_no_token_and_all_else_does(world):
+def only_health_and_version_need_no_token(world):
     daemon = world.start().ready()
     for path in "/healthz", "/readyz", "/version", "/openapi.json":
         equal(daemon.ask("GET", path)[0], 200)
     token = world.token()
-    wrong = [None, "", "x", token[:-1] + ("A" if token[-1] != "A" else "B"), token + "x", "berth_" + "a" * 12 + "_" + "b" * 43]
+    wrong = [None, "", "x", token[:-1] + ("A" if token[-1] != "A" else "B"), token + "x",
+             "berth_" + "a" * 12 + "_" + "b" * 43]
     for path in "/v1/jobs", "/v1/nodes", "/metrics", "/v1/rbac", "/nonsense":
         for bad in wrong:
             answer = daemon.ask("GET", path, headers={"Authorization": f"Bearer {bad}"} if bad is not None else {})
@@ -401,12 +406,13 @@ def metrics_and_backup(world):
 
 
 @case
-def a_forecast_that_is_refused_late_is_not_made_twice(world):
+def a_forecast_request_that_fails_late_is_answered_once(world):
     """If-Match is checked after the forecast is made, and a request that waits for a forecast is answered only once."""
     daemon = world.start().ready()
     token = world.token()
     for condition in ("5", "x", "0") * 5:
-        status = daemon.ask("POST", "/v1/jobs?dry_run=true&forecast=true", JOB, token, headers={"If-Match": condition})[0]
+        status = daemon.ask("POST", "/v1/jobs?dry_run=true&forecast=true", JOB, token,
+                            headers={"If-Match": condition})[0]
         assert status in (200, 400, 412), (condition, status)
     equal(daemon.ask("GET", "/healthz")[0], 200)
 
@@ -432,7 +438,7 @@ class Stream:
 
 
 @case
-def streams_tell_of_changes_and_end_in_good_order(world):
+def streams_deliver_changes_and_end_orderly(world):
     daemon = world.start().ready()
     token = world.token()
     start = daemon.ask("GET", "/v1/jobs", token=token)[1]["revision"]
@@ -486,7 +492,7 @@ def a_watch_of_the_past_or_future_is_refused(world):
 
 
 @case
-def readers_that_hang_up_are_forgotten(world):
+def disconnected_watchers_are_removed(world):
     daemon = world.start().ready()
     token = world.token()
     streams = [Stream(daemon, "/v1/jobs?watch=1", token) for _ in range(20)]
@@ -512,7 +518,7 @@ def public_key_pin(certificate):
 
 
 @case
-def tls_makes_a_certificate_and_says_its_pin(world):
+def tls_makes_a_certificate_and_logs_its_pin(world):
     pins = []
     for _ in range(2):  # a restart keeps the certificate
         daemon = world.start("--tls", listen="0.0.0.0:0").ready()
@@ -545,7 +551,7 @@ def ipv6_loopback(world):
 
 
 @case
-def bodies_that_are_no_json(world):
+def invalid_json_bodies_are_refused(world):
     daemon = world.start().ready()
     token = world.token()
     bodies = [
@@ -569,10 +575,11 @@ def bodies_that_are_no_json(world):
 
 
 @case
-def what_is_odd_but_legal_is_kept_byte_for_byte(world):
+def odd_but_legal_values_are_kept_byte_for_byte(world):
     daemon = world.start().ready()
     token = world.token()
-    command = ["/bin/echo", "", " ", "$(id)", "`id`", "; rm -rf /", "\u202e", "\U0001f600", "a\tb\nc\u0001\u007f", "'\"\\"]
+    command = ["/bin/echo", "", " ", "$(id)", "`id`", "; rm -rf /", "\u202e", "\U0001f600", "a\tb\nc\u0001\u007f",
+               "'\"\\"]
     job = dict(JOB, command=command, env={"X": "a=b;c\n"})
     made = daemon.ask("POST", "/v1/jobs", job, token)
     equal(made[0], 201)
@@ -593,7 +600,8 @@ def a_body_too_large_is_refused_before_it_is_read(world):
     got = raw_talk(daemon, (head + "Transfer-Encoding: chunked\r\n\r\n").encode() + chunk * 200)
     assert b"411" in got.split(b"\r\n")[0] or got == b"", got[:200]
     # The body of an unauthenticated request is never read.
-    got = raw_talk(daemon, b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n{", expect_close=False)
+    got = raw_talk(daemon, b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n{",
+                   expect_close=False)
     assert got.startswith(b"HTTP/1.1 401 "), got[:200]
     equal(daemon.ask("GET", "/healthz")[0], 200)
 
@@ -624,7 +632,7 @@ def headers_are_bounded_and_checked(world):
 
 
 @case
-def requests_happen_once(world):
+def requests_with_a_key_happen_once(world):
     daemon = world.start().ready()
     token = world.token()
     key = {"Idempotency-Key": "one"}
@@ -639,7 +647,7 @@ def requests_happen_once(world):
 
 
 @case
-def idle_and_slow_clients_harm_nobody(world):
+def idle_and_slow_clients_do_not_delay_others(world):
     daemon = world.start().ready()
     token = world.token()
     with contextlib.ExitStack() as stack:
@@ -677,8 +685,8 @@ def agents_speak_tls_1_3_only(world):
     equal(handshake(daemon.port, ssl.TLSVersion.TLSv1_2), "TLSv1.2")  # the users' port takes TLS 1.2, too
     if shutil.which("openssl"):
         for option, agreed in ("-tls1_2", False), ("-tls1_3", True):
-            run = subprocess.run(["openssl", "s_client", option, "-connect", f"127.0.0.1:{agents}"], input=b"", capture_output=True,
-                                 timeout=PATIENCE, check=False)
+            run = subprocess.run(["openssl", "s_client", option, "-connect", f"127.0.0.1:{agents}"], input=b"",
+                                 capture_output=True, timeout=PATIENCE, check=False)
             equal((option, run.returncode == 0), (option, agreed))
 
 
@@ -714,7 +722,7 @@ def connections_are_bounded(world):
 
 
 @case
-def systemd_is_told(world):
+def systemd_is_notified(world):
     path = os.path.join(world.root, "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.bind(path)
@@ -732,11 +740,12 @@ def systemd_is_told(world):
 
 
 @case
-def a_second_signal_ends_it_at_once(world):
+def a_second_signal_ends_berthd_at_once(world):
     daemon = world.start().ready()
     token = world.token()
     with socket.create_connection((daemon.host, daemon.port), timeout=PATIENCE) as s:
-        s.sendall(f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Length: 99\r\n\r\n".encode())
+        s.sendall(f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+                  "Content-Length: 99\r\n\r\n".encode())
         daemon.ask("GET", "/healthz")  # berthd has read the bytes sent before
         daemon.process.send_signal(signal.SIGTERM)
         daemon.logged("event=daemon.stopping")
@@ -747,7 +756,7 @@ def a_second_signal_ends_it_at_once(world):
 
 
 @case
-def a_hangup_changes_nothing(world):
+def sighup_changes_nothing(world):
     daemon = world.start().ready()
     daemon.process.send_signal(signal.SIGHUP)
     equal(daemon.ask("GET", "/healthz")[0], 200)
@@ -756,7 +765,7 @@ def a_hangup_changes_nothing(world):
 
 
 @case
-def under_load_every_acknowledged_job_is_there_after_the_end(world):
+def acknowledged_jobs_survive_a_stop_under_load(world):
     daemon = world.start().ready()
     token = world.token()
     kept, stop = [], threading.Event()

@@ -173,13 +173,15 @@ fill()
 submit_until(d, "crash", 503, 20000)
 d.end(signal.SIGKILL)
 d = Daemon()
-case("after a crash on a full disk it starts and has what was acknowledged", d.line and d.jobs() == acknowledged, d.line)
+case("after a crash on a full disk it starts and has what was acknowledged", d.line and d.jobs() == acknowledged,
+     d.line)
 d.end(signal.SIGKILL)
 fill()  # all but the reserve
 d = Daemon()
 case("with its reserve it starts on a disk without any room", d.line and d.jobs() == acknowledged, d.line)
 gone = list(acknowledged)[0]
-case("there, too, deletion works", d.ask("DELETE", f"/v1/jobs/{acknowledged.pop(gone)}")[0] == 204 and d.jobs() == acknowledged)
+case("there, too, deletion works",
+     d.ask("DELETE", f"/v1/jobs/{acknowledged.pop(gone)}")[0] == 204 and d.jobs() == acknowledged)
 status, body, _ = d.ask("GET", "/readyz")
 case("it is not ready, and says why", d.submit("there") == 503 and status == 503, str(body))
 d.end(signal.SIGKILL)

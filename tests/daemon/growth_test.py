@@ -24,7 +24,8 @@ KINDS = {
     "crons": lambda i: {"id": f"c{i}", "schedule": "0 0 1 1 *", "job": {"command": ["/bin/true"], "name": "c"}},
     "apps": lambda i: {"name": f"w{i}", "command": ["/bin/true"], "resources": {"cpu": "1m"}},
     "jobs": lambda i: {"name": f"j{i}", "command": ["/bin/true"], "resources": {"cpu": "1m"}},
-    "windows": lambda i: {"id": f"t{i}", "start": "2026-01-01T00:00:00Z", "end": "2036-01-01T00:00:00Z", "nodes": [f"m{i}"], "maintenance": True},
+    "windows": lambda i: {"id": f"t{i}", "start": "2026-01-01T00:00:00Z", "end": "2036-01-01T00:00:00Z",
+                          "nodes": [f"m{i}"], "maintenance": True},
     "policies": lambda i: {"id": f"p{i}"},
     "profiles": lambda i: {"id": f"f{i}"},
 }
@@ -46,7 +47,8 @@ def grown(cluster, kind, make):
     """Returns how many of MANY objects were accepted: by transactions, then one by one up to the first refused one."""
     singular = {"policies": "policy"}.get(kind, kind[:-1])
     for first in range(0, MANY, BATCH):
-        changes = [{"op": "put", "kind": singular, "object": make(i), **({"id": make(i)["id"]} if "id" in make(i) else {})}
+        changes = [{"op": "put", "kind": singular, "object": make(i),
+                    **({"id": make(i)["id"]} if "id" in make(i) else {})}
                    for i in range(first, min(first + BATCH, MANY))]
         status, answer = cluster.ask("POST", "/v1/txn", {"changes": changes})
         if status == 200:
@@ -62,7 +64,7 @@ def grown(cluster, kind, make):
 
 
 @case
-def every_kind_grows_to_its_bound_and_is_there_after_a_kill():
+def every_kind_grows_to_its_bound_and_survives_a_kill():
     """Refusals have a status of 4xx and a message; accepted objects exist after a kill."""
     with under() as cluster:
         kept = {}
@@ -74,7 +76,8 @@ def every_kind_grows_to_its_bound_and_is_there_after_a_kill():
         assert not bad_words(cluster)
         cluster.daemon.end(signal.SIGKILL)
         cluster.start()
-        ident = cluster.ask("POST", "/v1/apps", {"name": "placed", "command": ["/bin/true"], "resources": {"cpu": "1m"}})[1]["id"]
+        ident = cluster.ask("POST", "/v1/apps",
+                            {"name": "placed", "command": ["/bin/true"], "resources": {"cpu": "1m"}})[1]["id"]
         wait_for("a plan places it", lambda: cluster.instances(ident) or bad_words(cluster))
         assert not bad_words(cluster)
         got = {kind: counted(cluster, kind) for kind in KINDS}
@@ -85,11 +88,12 @@ def every_kind_grows_to_its_bound_and_is_there_after_a_kill():
 
 
 @case
-def resources_grow_to_their_bound_by_every_way():
+def resources_grow_to_their_bound_through_every_kind():
     with under() as cluster:
         ways = [lambda i: ("PUT", f"/v1/resources/r{i}", {"kind": "cumulative", "period": "30d"}),
                 lambda i: ("PUT", f"/v1/nodes/m{i}", {"allocatable": {"cpu": "1", f"r{i}": "1"}}),
-                lambda i: ("POST", "/v1/jobs", {"name": "j", "command": ["/bin/true"], "hold": True, "resources": {f"r{i}": "1"}}),
+                lambda i: ("POST", "/v1/jobs",
+                           {"name": "j", "command": ["/bin/true"], "hold": True, "resources": {f"r{i}": "1"}}),
                 lambda i: ("PUT", f"/v1/queues/q{i}", {"quota": {"limits": {f"r{i}": "1"}}})]
         for i in range(253):
             status, answer = cluster.ask(*ways[i % len(ways)](i))

@@ -183,8 +183,8 @@ class Attack:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-ATTACKS = ["replicas", "arrays", "lists", "watches", "formulas", "dry_runs", "exec_floods", "slow_reads", "huge_documents",
-           "many_connections"]
+ATTACKS = ["replicas", "arrays", "lists", "watches", "formulas", "dry_runs", "exec_floods", "slow_reads",
+           "huge_documents", "many_connections"]
 
 
 def main():

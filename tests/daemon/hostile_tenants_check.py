@@ -146,7 +146,8 @@ class Battle(Cluster):
         return answer["token"]
 
     def attack(self, name, seconds):
-        return subprocess.Popen([sys.executable, hostile_attacker.__file__, name, self.url, self.attacker, str(seconds)],
+        return subprocess.Popen([sys.executable, hostile_attacker.__file__, name, self.url, self.attacker,
+                                 str(seconds)],
                                 stdout=subprocess.PIPE, text=True, preexec_fn=self.group.enter)
 
     def clear(self):
@@ -165,7 +166,8 @@ class Battle(Cluster):
 def phase(battle, name, seconds, quiet):
     """Runs one attack; returns the victim's samples and prints the rates that the daemon accepted."""
     if name in ("exec_floods", "all"):
-        status, answer = battle.ask("POST", "/v1/jobs", {"name": "own", "command": hostile_attacker.SLEEP}, battle.attacker)
+        status, answer = battle.ask("POST", "/v1/jobs", {"name": "own", "command": hostile_attacker.SLEEP},
+                                    battle.attacker)
         assert status == 201, answer
         battle.wait_state("jobs", answer["id"], "running")
     attacker = battle.attack(name, seconds)

@@ -148,8 +148,9 @@ def lists_of_one_user_do_not_delay_another(_):
         served = crowd.order.count(("mallory", 200))
         refused = crowd.order.count(("mallory", 429))
         before = crowd.order[:crowd.order.index(("alice", 200))].count(("mallory", 200))
-        print(f"# {REQUESTS} lists of {JOBS} jobs of {JOB_BYTES} bytes: {served} served, {refused} refused, {crowd.bytes >> 20} MiB in"
-              f" {time.monotonic() - begun:.1f} s; {before} of them before the request of another user;"
+        print(f"# {REQUESTS} lists of {JOBS} jobs of {JOB_BYTES} bytes: {served} served, {refused} refused,"
+              f" {crowd.bytes >> 20} MiB in {time.monotonic() - begun:.1f} s;"
+              f" {before} of them before the request of another user;"
               f" berthd at most {daemon.memory_mb():.0f} MB", flush=True)
         equal(served + refused, REQUESTS)
         assert before <= 4, f"{before} lists were served before the request of another user: {crowd.order}"
@@ -168,7 +169,7 @@ def status_of(s):
 
 
 @case
-def answers_that_nobody_reads_are_bounded(_):
+def unread_answers_are_bounded(_):
     """Once, berthd kept all large answers of a user who read none of them."""
     daemon = Daemon()
     held = []
@@ -183,7 +184,8 @@ def answers_that_nobody_reads_are_bounded(_):
         daemon.must(201, "alice", "POST", "/v1/jobs", {"command": ["/bin/true"], "hold": True})
         grown = daemon.memory_mb("VmRSS") - base
         served, refused = statuses.count(200), statuses.count(429)
-        print(f"# 64 lists that nobody reads: {served} answered, {refused} refused; berthd grew by {grown:.0f} MB", flush=True)
+        print(f"# 64 lists that nobody reads: {served} answered, {refused} refused; berthd grew by {grown:.0f} MB",
+              flush=True)
         equal(served + refused, 64)
         assert served >= 8, statuses
         assert grown < 100 + SANITIZER_MB, f"berthd grew by {grown:.0f} MB"
@@ -194,7 +196,7 @@ def answers_that_nobody_reads_are_bounded(_):
 
 
 @case
-def clients_that_do_not_read_do_not_hold_up_the_end(_):
+def clients_that_do_not_read_do_not_delay_the_shutdown(_):
     """Once, berthd waited 10 s at its end for clients that did not read their answers."""
     daemon = Daemon()
     held = []

@@ -14,7 +14,8 @@ source=${BERTH_SOURCE:-$(cd "$here/.." && pwd)}
 decisions=${DECISIONS:-$(in_part 3000 10000)}
 
 if [ -n "${BERTH_OTHER:-}" ]; then
-    exec python3 "$source/tests/daemon/journal_rounds.py" "$berthd" "$berth" "$decisions" "${SEED:-1}" "$BERTH_OTHER/src/cli/berth"
+    exec python3 "$source/tests/daemon/journal_rounds.py" "$berthd" "$berth" "$decisions" "${SEED:-1}" \
+        "$BERTH_OTHER/src/cli/berth"
 fi
 # The other build stays beside this one for later runs.
 other=$build/other
@@ -34,4 +35,5 @@ ninja -C "$other" src/cli/berth >"$build/other.log" 2>&1 || {
     tail -n 20 "$build/other.log"
     exit 1
 }
-exec python3 "$source/tests/daemon/journal_rounds.py" "$berthd" "$berth" "$decisions" "${SEED:-1}" "$other/src/cli/berth"
+exec python3 "$source/tests/daemon/journal_rounds.py" "$berthd" "$berth" "$decisions" "${SEED:-1}" \
+    "$other/src/cli/berth"

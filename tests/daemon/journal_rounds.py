@@ -80,7 +80,8 @@ def meddle(a):
     if what < 0.4:
         _, page = a.ask("GET", "/v1/queue?limit=200")  # held jobs never end by themselves
         for job in r.sample(page["items"], min(len(page["items"]), 5)):
-            a.ask("POST", f"/v1/jobs/{job['id']}/{'cancel' if a.daemon_.crowded else r.choice(['cancel', 'hold', 'release'])}")
+            a.ask("POST",
+                  f"/v1/jobs/{job['id']}/{'cancel' if a.daemon_.crowded else r.choice(['cancel', 'hold', 'release'])}")
     elif what < 0.6:
         a.ask("PUT", f"/v1/apps/web{r.randrange(3)}.admin",
               {"name": f"web{r.randrange(3)}", "replicas": r.randrange(1, 7), "requests": {"cpu": "500m"}})
@@ -121,7 +122,8 @@ def begin(daemon):
     for method, path, body in [
             ("POST", "/v1/txn", {"changes": changes}),
             ("POST", "/v1/secrets", {"name": "db", "data": {"password": CANARY}}),
-            ("PATCH", "/v1/system/settings", {"journal_segment_mb": 1, "journal_segment_s": 7, "job_keep_s": 60, "reservations": 5})]:
+            ("PATCH", "/v1/system/settings",
+             {"journal_segment_mb": 1, "journal_segment_s": 7, "job_keep_s": 60, "reservations": 5})]:
         status, answer = daemon.ask(daemon.connect(), method, path, body)
         expect("runs", status in (200, 201), f"{method} {path} is answered with {status}: {answer}")
 
@@ -147,7 +149,8 @@ def round_of(daemon, rng):
 
 def decisions(berth, data):
     """Returns the number of decisions so far."""
-    done = subprocess.run([berth, "journal", "grep", "--data", data, "--kind", "unit", "--count"], capture_output=True, text=True)
+    done = subprocess.run([berth, "journal", "grep", "--data", data, "--kind", "unit", "--count"], capture_output=True,
+                          text=True)
     expect("decisions", done.returncode == 0, done.stdout + done.stderr)
     return int(done.stdout)
 
@@ -195,8 +198,8 @@ def rounds(daemon, berth, want, rng, others):
     alone = sum(replay("replay", berth, [s]) for s in rng.sample(segments, min(3, len(segments))))
     for other in others:
         replay("others", other, ["--data", daemon.data], n)
-    print(f"# {n} decisions in {made} units, {kills} kills and stops, {len(segments)} segments; replayed in {took_s:.1f} s, "
-          f"{alone} of them from three segments alone, all by {len(others)} other builds")
+    print(f"# {n} decisions in {made} units, {kills} kills and stops, {len(segments)} segments; "
+          f"replayed in {took_s:.1f} s, {alone} of them from three segments alone, all by {len(others)} other builds")
 
 
 def main():

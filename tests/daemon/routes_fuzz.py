@@ -39,25 +39,36 @@ REPAIR_EVERY = 150  # requests of a thread between repairs of settings that woul
 OWN = ["f-admin", "f-operator", "f-manager", "f-user", "f-group"]
 NODES = ["fuzz-a", "fuzz-b", "fuzz-c"]  # fuzz-c has joined; the fuzzer acts as its agent
 ROLES = {"f-admin": "admin", "f-operator": "operator", "f-manager": "manager", "f-user": "user"}
-SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|UndefinedBehavior|==\d+==.*(Invalid|uninit)|Assertion .* failed")
-WORDS = ["a", "x1", "web", "batch", "default", "cpu", "memory", "pods", "gpu", "n1", "fuzz-a", "fuzz-b", "f-user", "f-group", "user", "group", "node",
-         "job", "app", "vm", "token", "put", "delete", "true", "running", "1", "0", "-1", "10s", "1h", "30d", "100m", "64Mi", "1Gi", "2026-01-01T00:00:00Z",
-         "*/5 * * * *", "cumulative", "capacity", "all", "own", "none", "127.0.0.1:9", "http://127.0.0.1:9/", "/nonexistent/x", "{}", "[]", "%", "%s%n"]
-ODD = ["", " ", "\u0000", "\u202e", "é" * 40, "a" * 254, "b" * 5000, "../../etc", "a/b", "a\nb", "\x7f", "😀", "'; --", "${x}", "-", ".", ".."]
+SANITIZER = re.compile(
+    r"AddressSanitizer|LeakSanitizer|runtime error:|UndefinedBehavior|==\d+==.*(Invalid|uninit)|Assertion .* failed")
+WORDS = ["a", "x1", "web", "batch", "default", "cpu", "memory", "pods", "gpu", "n1", "fuzz-a", "fuzz-b", "f-user",
+         "f-group", "user", "group", "node",
+         "job", "app", "vm", "token", "put", "delete", "true", "running", "1", "0", "-1", "10s", "1h", "30d", "100m",
+         "64Mi", "1Gi", "2026-01-01T00:00:00Z",
+         "*/5 * * * *", "cumulative", "capacity", "all", "own", "none", "127.0.0.1:9", "http://127.0.0.1:9/",
+         "/nonexistent/x", "{}", "[]", "%", "%s%n"]
+ODD = ["", " ", "\u0000", "\u202e", "é" * 40, "a" * 254, "b" * 5000, "../../etc", "a/b", "a\nb", "\x7f", "😀", "'; --",
+       "${x}", "-", ".", ".."]
 NUMBERS = [0, 1, -1, 2, 7, 255, 256, 1000, 65535, 65536, 2**31 - 1, 2**31, 2**53, 2**63 - 1, -2**63, 0.5, -0.0, 1e300]
 # The keys that each kind needs to be accepted. Half of the generated bodies have them, so that requests pass the first
 # checks.
 GOOD = {
     "app": {"command": ["/bin/sleep", "2"], "name": "w{n}", "resources": {"cpu": "10m", "memory": "4Mi"}},
     "job": {"command": ["/bin/true"], "name": "j{n}", "resources": {"cpu": "10m", "memory": "4Mi"}},
-    "vm": {"name": "guest-{n}", "image": "/nonexistent/x", "resources": {"cpu": "10m", "memory": "4Mi"}, "stopped": True},
+    "vm": {"name": "guest-{n}", "image": "/nonexistent/x", "resources": {"cpu": "10m", "memory": "4Mi"},
+           "stopped": True},
     "cron": {"id": "c{n}", "schedule": "* * * * *", "job": {"command": ["/bin/true"], "name": "c"}},
-    "secret": {"id": "s{n}", "data": {"k": "x"}}, "node": {"id": "m{n}", "allocatable": {"cpu": "4", "memory": "8Gi", "x{n}": "1"}},
-    "volume": {"id": "d{n}"}, "resource": {"name": "r{n}", "kind": "cumulative", "period": "30d"}, "queue": {"id": "q{n}"},
-    "policy": {"id": "p{n}"}, "profile": {"id": "f{n}"}, "window": {"id": "w{n}", "start": "2026-01-01T00:00:00Z", "end": "2036-01-01T00:00:00Z",
+    "secret": {"id": "s{n}", "data": {"k": "x"}},
+    "node": {"id": "m{n}", "allocatable": {"cpu": "4", "memory": "8Gi", "x{n}": "1"}},
+    "volume": {"id": "d{n}"}, "resource": {"name": "r{n}", "kind": "cumulative", "period": "30d"},
+    "queue": {"id": "q{n}"},
+    "policy": {"id": "p{n}"}, "profile": {"id": "f{n}"},
+    "window": {"id": "w{n}", "start": "2026-01-01T00:00:00Z", "end": "2036-01-01T00:00:00Z",
                                                                         "nodes": ["m1"], "maintenance": True},
-    "domain": {"id": "o{n}", "nodes": ["m{n}"]}, "user": {"id": "u{n}"}, "group": {"id": "g{n}"}, "role": {"id": "l{n}", "permissions": {"read": "own"}},
-    "token": {"user": "u{n}"}, "optask": {"id": "t{n}", "script": "true", "nodes": ["fuzz-a"]}, "scale": {"replicas": 2}, "exec": {"command": ["/bin/true"]},
+    "domain": {"id": "o{n}", "nodes": ["m{n}"]}, "user": {"id": "u{n}"}, "group": {"id": "g{n}"},
+    "role": {"id": "l{n}", "permissions": {"read": "own"}},
+    "token": {"user": "u{n}"}, "optask": {"id": "t{n}", "script": "true", "nodes": ["fuzz-a"]},
+    "scale": {"replicas": 2}, "exec": {"command": ["/bin/true"]},
     "signal": {"signal": "TERM"}, "resize": {"rows": 1, "columns": 1},
 }
 RAW_NUMBERS = ["1e999", "-1e999", "18446744073709551616", "9" * 400, "0x10", "NaN", "1.", "01"]
@@ -90,7 +101,8 @@ class Fuzzer:
         for user, role in ROLES.items():
             self.must("POST", "/v1/users", {"id": user, "role": role, "group": "f-group"})
             self.tokens[user] = self.must("POST", "/v1/tokens", {"user": user})["token"]
-        self.must("POST", "/v1/apps", {"name": "f-app", "command": ["/bin/sleep", "1000"], "replicas": 2, "resources": {"cpu": "10m"}})
+        self.must("POST", "/v1/apps",
+                  {"name": "f-app", "command": ["/bin/sleep", "1000"], "replicas": 2, "resources": {"cpu": "10m"}})
         self.own |= {str(t["id"]) for t in self.cluster.ask("GET", "/v1/tokens?limit=1000")[1]["items"]}
         self.first_settings = self.cluster.ask("GET", "/v1/system/settings")[1]
 
@@ -137,7 +149,7 @@ class Fuzzer:
                     ids.append(str(item.get("id", item.get("call"))))
                     del ids[:-60]
 
-    def judge(self, asked, route, status, text):
+    def check_answer(self, asked, route, status, text):
         _, about = route
         self.note(asked, status)
         if status >= 500:
@@ -163,7 +175,8 @@ class Sender(threading.Thread):
         draw = self.random.random()
         if draw < 0.75:
             return self.random.choice(WORDS)
-        return self.random.choice(ODD) if draw < 0.9 else "".join(self.random.choices("abcxyz09-._/ ", k=self.random.randint(1, 30)))
+        return (self.random.choice(ODD) if draw < 0.9 else
+                "".join(self.random.choices("abcxyz09-._/ ", k=self.random.randint(1, 30))))
 
     def value(self, schema, depth=0):
         """Returns a value that the schema allows, in most cases."""
@@ -194,20 +207,23 @@ class Sender(threading.Thread):
             return [self.value(schema.get("items", {}), depth + 1) for _ in range(self.random.randint(0, 4))]
         if kind == "integer" or kind == "number":
             low, high = schema.get("minimum", 0), schema.get("maximum", 100)
-            return self.random.choice([low, high, low - 1, high + 1, 1, 3]) if self.random.random() < 0.5 else self.random.choice(NUMBERS)
+            return self.random.choice([low, high, low - 1, high + 1, 1,
+                                       3]) if self.random.random() < 0.5 else self.random.choice(NUMBERS)
         if kind == "boolean":
             return self.random.random() < 0.5
         return self.text() if kind == "string" else self.random.choice([self.text(), 1, "1", {}, [self.text()]])
 
     def property(self, name, schema, depth):
         if name == "command":  # the commands that run are harmless
-            return self.random.choice([["/bin/true"], ["/bin/sleep", "2"], ["/bin/echo", self.text().replace("\0", "")], ["/nonexistent/x"]])
+            return self.random.choice([["/bin/true"], ["/bin/sleep", "2"], ["/bin/echo", self.text().replace("\0", "")],
+                                       ["/nonexistent/x"]])
         if name == "replicas":
             return self.random.choice([0, 1, 2, 3, -1, 2**31])
         return self.value(schema, depth + 1)
 
     def wrong(self):
-        return self.random.choice([None, True, [], {}, "", [[[]]], {"a": {"b": {}}}, self.random.choice(NUMBERS), self.random.choice(ODD)])
+        return self.random.choice([None, True, [], {}, "", [[[]]], {"a": {"b": {}}}, self.random.choice(NUMBERS),
+                                   self.random.choice(ODD)])
 
     def body(self, method, about):
         """Returns (bytes, content type)."""
@@ -217,7 +233,8 @@ class Sender(threading.Thread):
             return None, kind
         if "json" not in kind:
             return self.random.randbytes(self.random.choice((0, 1, 100, 70000))), kind
-        special = {"transaction": self.transaction, "report": self.report}.get(schema.get("$ref", "").rsplit("/", 1)[-1])
+        special = {"transaction": self.transaction,
+                   "report": self.report}.get(schema.get("$ref", "").rsplit("/", 1)[-1])
         made = special() if special else self.value(schema)
         if method == "PUT" and isinstance(made, dict) and self.random.random() < 0.7:  # the path has the id
             made.pop("id", None)
@@ -233,9 +250,10 @@ class Sender(threading.Thread):
         made = self.value({"$ref": "#/components/schemas/report"}, 1)
         made = made if isinstance(made, dict) else {}
         instances = [{**(i if isinstance(i, dict) else {}), "id": self.random.randint(1, 60),
-                      "state": self.random.choice(["starting", "running", "ended", "failed", "stopped"])} for _ in range(2)
-                     for i in [self.value({"$ref": "#/components/schemas/instance-reported"}, 1)]]
-        node = {"usage": {"cpu": "1", self.text(): "1"}, "probed": {"allocatable": {"cpu": "2", "memory": "1Gi", self.text(): "1"}}}
+                      "state": self.random.choice(["starting", "running", "ended", "failed", "stopped"])}
+                     for _ in range(2) for i in [self.value({"$ref": "#/components/schemas/instance-reported"}, 1)]]
+        node = {"usage": {"cpu": "1", self.text(): "1"},
+                "probed": {"allocatable": {"cpu": "2", "memory": "1Gi", self.text(): "1"}}}
         if self.random.random() < 0.3:
             return {**made, "seq": seq}
         return {"epoch": 1, "seq": seq, **({"instances": instances} if self.random.random() < 0.7 else {}),
@@ -244,14 +262,16 @@ class Sender(threading.Thread):
     def transaction(self):
         changes = []
         for _ in range(self.random.randint(0, 6)):
-            kind = self.random.choice(["app", "job", "vm", "node", "volume", "resource", "queue", "user", "group", "role", "secret", "cron", "window",
-                                       "domain", "policy", "profile", self.text()])
+            kind = self.random.choice(["app", "job", "vm", "node", "volume", "resource", "queue", "user", "group",
+                                       "role", "secret", "cron", "window", "domain", "policy", "profile", self.text()])
             if kind in GOOD and self.random.random() < 0.7:
                 good = json.loads(json.dumps(GOOD[kind]).replace("{n}", str(self.random.randrange(400))))
-                changes.append({"op": "put", "kind": kind, "object": good, **({"id": good["id"]} if "id" in good else {})})
+                changes.append({"op": "put", "kind": kind, "object": good,
+                                **({"id": good["id"]} if "id" in good else {})})
                 continue
             change = {"op": self.random.choice(["put", "put", "put", "delete", self.text()]), "kind": kind,
-                      "object": self.value({"$ref": f"#/components/schemas/{kind}"} if kind in self.fuzzer.schemas else {})}
+                      "object": self.value({"$ref": f"#/components/schemas/{kind}"} if kind in self.fuzzer.schemas
+                                           else {})}
             if self.random.random() < 0.7:
                 change["id"] = self.identity(kind + "s")
             changes.append(change)
@@ -277,7 +297,8 @@ class Sender(threading.Thread):
             return text[:-1] + b',"' + b"k" * 70000 + b'":1}' if text[:1] == b"{" and len(text) > 2 else b"[" * 70000
         if draw == 7:
             return b"\xef\xbb\xbf" + text
-        return bytes(self.random.choice((0, 10, 32, 255, byte)) if self.random.random() < 0.1 else byte for byte in text)
+        return bytes(self.random.choice((0, 10, 32, 255, byte)) if self.random.random() < 0.1 else byte
+                     for byte in text)
 
     # ---- requests --------------------------------------------------------------------------------------------------
 
@@ -288,7 +309,8 @@ class Sender(threading.Thread):
         draw = self.random.random()
         if known and draw < 0.6:
             return self.random.choice(known)
-        return self.random.choice(["1", "2", "3", "x1", "web", f"z{self.random.randrange(400)}"]) if draw < 0.85 else self.text()
+        return self.random.choice(["1", "2", "3", "x1", "web",
+                                   f"z{self.random.randrange(400)}"]) if draw < 0.85 else self.text()
 
     def path(self, method, path, about, agents):
         word = path.split("/")[2] if path.count("/") > 1 else ""
@@ -314,17 +336,21 @@ class Sender(threading.Thread):
 
     def query(self, name):
         if self.random.random() < 0.4:
-            return {"watch": "true", "follow": "true", "dry_run": "true", "limit": self.random.choice(("1", "2", "1000", "0", "-1", "99999999999")),
-                    "after": self.identity("apps"), "from": "1", "span": "1h", "by": "user", "tail": "1"}.get(name, self.text())
+            return {"watch": "true", "follow": "true", "dry_run": "true",
+                    "limit": self.random.choice(("1", "2", "1000", "0", "-1", "99999999999")),
+                    "after": self.identity("apps"), "from": "1", "span": "1h", "by": "user",
+                    "tail": "1"}.get(name, self.text())
         return str(self.random.choice([self.text(), *NUMBERS]))
 
     def connection(self, way):
         if way not in self.connections:
             if way == "agents":
                 host, port = self.fuzzer.cluster.agents_address.rsplit(":", 1)
-                self.connections[way] = http.client.HTTPSConnection(host, int(port), timeout=PATIENCE, context=self.fuzzer.tls)
+                self.connections[way] = http.client.HTTPSConnection(host, int(port), timeout=PATIENCE,
+                                                                    context=self.fuzzer.tls)
             else:
-                self.connections[way] = http.client.HTTPConnection(self.fuzzer.url.hostname, self.fuzzer.url.port, timeout=PATIENCE)
+                self.connections[way] = http.client.HTTPConnection(self.fuzzer.url.hostname, self.fuzzer.url.port,
+                                                                   timeout=PATIENCE)
         return self.connections[way]
 
     def drop(self, way):
@@ -342,7 +368,8 @@ class Sender(threading.Thread):
         if self.fuzzer.tokens[who] and not agents:
             headers["Authorization"] = f"Bearer {self.fuzzer.tokens[who]}"
         if self.random.random() < 0.05:
-            headers[self.random.choice(["If-Match", "Idempotency-Key", "If-None-Match"])] = self.random.choice(["1", "x", "*", "k" * 200])
+            headers[self.random.choice(["If-Match", "Idempotency-Key", "If-None-Match"])] = self.random.choice(
+                ["1", "x", "*", "k" * 200])
         asked = f"{method} {path}"
         try:
             connection = self.connection(way)
@@ -358,7 +385,7 @@ class Sender(threading.Thread):
                 self.fuzzer.fail(f"{asked}: no answer after {PATIENCE} s to {target[:200]}")
             self.fuzzer.note(asked, type(error).__name__)
             return
-        self.fuzzer.judge(asked, (path, about), answer.status, text)
+        self.fuzzer.check_answer(asked, (path, about), answer.status, text)
         if answer.status < 300 and text[:1] == b"{":
             with contextlib.suppress(ValueError):
                 self.fuzzer.learn(path, json.loads(text))
@@ -371,7 +398,7 @@ class Sender(threading.Thread):
         with contextlib.suppress(OSError, http.client.HTTPException):
             answer = connection.getresponse()
             status = answer.status
-            self.fuzzer.judge(asked, (asked, about), status, b"")
+            self.fuzzer.check_answer(asked, (asked, about), status, b"")
             answer.read1(2000)
         if status == "watch":
             self.fuzzer.note(asked, status)
@@ -469,7 +496,8 @@ def fuzz(options):
             print(f"# {count} times {text.decode(errors='replace')}", flush=True)
         cases.case("every answer is documented", not fuzzer.failures, f"seed {options.seed}", *fuzzer.failures)
         alive = cluster.daemon.process.poll() is None
-        cases.case("the daemon runs", alive, f"seed {options.seed}", f"status {cluster.daemon.process.returncode}", *cluster.daemon.log[-60:])
+        cases.case("the daemon runs", alive, f"seed {options.seed}", f"status {cluster.daemon.process.returncode}",
+                   *cluster.daemon.log[-60:])
         if alive:
             cases.case("every route was asked", not missed, *missed)
             status, answer = cluster.ask("GET", "/readyz")
@@ -482,7 +510,8 @@ def fuzz(options):
         fuzzer.done.set()
         for sender in senders:
             sender.join(PATIENCE)
-        for name, process in [("berthd", cluster.daemon)] + [(a.name, a.process) for a in cluster.agents.values() if a.process]:
+        for name, process in [("berthd", cluster.daemon)] + [(a.name, a.process) for a in cluster.agents.values()
+                                                             if a.process]:
             found = findings(process)
             cases.case(f"{name} reports no finding", not found, f"seed {options.seed}", *found[:5], *process.log[-60:])
         for agent in cluster.agents.values():

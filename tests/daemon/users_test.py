@@ -34,7 +34,7 @@ def log_of(c, job):
 
 
 @case
-def users_have_one_number_everywhere():
+def users_have_one_uid_everywhere():
     with Cluster() as c:
         for user in USERS:
             c.berth("user", "add", user)
@@ -62,7 +62,7 @@ def users_have_one_number_everywhere():
 
 
 @case
-def files_stay_while_something_runs():
+def files_keep_their_uid_while_a_process_runs():
     with Cluster() as c:
         c.berth("user", "add", "ann")
         number = c.get("/v1/users/ann")["uid"]

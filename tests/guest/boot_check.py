@@ -68,13 +68,15 @@ def main():
         work = pathlib.Path(folder)
         machine = slots.Machine(work, watch=WATCH, note=0)
         one = system(work, "one", GOOD.replace("@VERSION@", "version 1"))
-        output = machine.run([one, shutil.copy(one, work / "b"), system(work, "broken", None), system(work, "hangs", HANGS),
+        output = machine.run([one, shutil.copy(one, work / "b"), system(work, "broken", None),
+                              system(work, "hangs", HANGS),
                               system(work, "four", GOOD.replace("@VERSION@", "version 4"))], BOOTS_MAX)
     said = [line.strip() for line in output.splitlines() if line.startswith(("guest: ", "berth-ab: "))]
     good = said == WANTED
     print(f"{'ok' if good else 'not ok'} 1 - broken upgrades come back, a good one stays")
     if not good:
-        print("\n".join(f"# {line}" for line in ["wanted:", *WANTED, "", "said:", *said, "", *output.splitlines()[-60:]]))
+        print("\n".join(f"# {line}"
+                        for line in ["wanted:", *WANTED, "", "said:", *said, "", *output.splitlines()[-60:]]))
     print("1..1")
     sys.exit(0 if good else 1)
 

@@ -9,9 +9,10 @@ import guest
 
 # Programs, and the cases that they must not skip there: this kernel has all controllers.
 PROGRAMS = {
-    "machine-cgroup-cgroup_test": ["limits_are_the_kernels_and_change", "a_quota_bounds_cpu_time", "a_hog_is_killed_within_its_group",
-                            "a_fork_bomb_stops_at_its_bound", "runaways_are_caught", "all_at_once", "a_disk_is_read_no_faster", "memory_goes_up_and_down",
-                            "v2_alone_counts_and_kills", "v2_agent_moves_out_of_the_way"],
+    "machine-cgroup-cgroup_test": [
+        "limits_are_the_kernels_and_change", "a_quota_bounds_cpu_time", "a_hog_is_killed_within_its_group",
+        "a_fork_bomb_stops_at_its_bound", "runaways_are_caught", "all_at_once", "a_disk_is_read_no_faster",
+        "memory_goes_up_and_down", "v2_alone_counts_and_kills", "v2_agent_moves_out_of_the_way"],
     "machine-cgroup-limit_watch_test": [],
 }
 SCRIPT = """

@@ -99,7 +99,8 @@ def fetch():
     work = folder.with_name(f"tmp-{os.getpid()}")
     work.mkdir(parents=True)
     try:
-        done = subprocess.run(["apt-get", "download", "-q", name[1]], cwd=work, capture_output=True, text=True, check=False)
+        done = subprocess.run(["apt-get", "download", "-q", name[1]], cwd=work, capture_output=True, text=True,
+                              check=False)
         packages = list(work.glob("*.deb"))
         if done.returncode or len(packages) != 1:
             skip(f"the package {name[1]} cannot be fetched: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
@@ -197,9 +198,10 @@ class Files:
         return bytes(out)
 
 
-APPLETS = """[ acpid awk cat chmod chown chroot cp cut date dd dirname dmesg echo env expr false find fold grep head hexdump
- httpd id ifconfig init insmod ip kill ln ls mkdir mknod mount mv nc od pidof poweroff printf ps reboot rm rmdir route sed seq
- sh sha256sum sleep sort stat switch_root sync tail tee test timeout touch tr true umount uname wc wget""".split()
+APPLETS = """[ acpid awk cat chmod chown chroot cp cut date dd dirname dmesg echo env expr false find fold grep head
+ hexdump httpd id ifconfig init insmod ip kill ln ls mkdir mknod mount mv nc od pidof poweroff printf ps reboot rm rmdir
+ route sed seq sh sha256sum sleep sort stat switch_root sync tail tee test timeout touch tr true umount uname wc
+ wget""".split()
 
 INIT = """#!/bin/sh
 export PATH=/bin:/sbin:/usr/bin
@@ -265,7 +267,8 @@ TASK = re.compile(r"task:(?P<name>\S+) +state:(?P<state>\S).* pid:(?P<pid>\d+) +
 STATISTICS = re.compile(r"^\[ *[\d.]+\] Sched Debug Version")  # follows the list of tasks
 KERNEL = re.compile(r"^\[ *[\d.]+\] ")
 FRAME = re.compile(r"^\[ *[\d.]+\]  (\w[\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+$")
-NOTED = re.compile(r"^\[ *[\d.]+\] +(?:$|\?|</?(?:TASK|IRQ)>|Call Trace:|R\w\w?:|[CDEFGRS][SPR]\w?:|PKRU:|Code:|Workqueue:|Stopper:)")
+NOTED = re.compile(
+    r"^\[ *[\d.]+\] +(?:$|\?|</?(?:TASK|IRQ)>|Call Trace:|R\w\w?:|[CDEFGRS][SPR]\w?:|PKRU:|Code:|Workqueue:|Stopper:)")
 
 
 def shortened(output):
@@ -292,13 +295,15 @@ def shortened(output):
 def boot(initrd, memory_mib=256, append="", drives=(), processors=1, patience=PATIENCE):
     """Runs a guest until it powers off or reboots; returns its console as text. A hanging guest ends the test and
     prints its state."""
-    words = [QEMU, "-machine", "pc,accel=tcg", "-cpu", "max", "-nodefaults", "-no-user-config", "-display", "none", "-sandbox", "on",
+    words = [QEMU, "-machine", "pc,accel=tcg", "-cpu", "max", "-nodefaults", "-no-user-config", "-display", "none",
+             "-sandbox", "on",
              "-m", str(memory_mib), "-smp", str(processors), "-kernel", str(kernel()[0]), "-initrd", str(initrd),
              "-append", f"{COMMAND_LINE} sysrq_always_enabled {append}", "-serial", "mon:stdio", "-no-reboot"]
     for drive in drives:
         words += ["-drive", f"file={drive},format=raw,if=virtio"]
     chunks = []
-    with subprocess.Popen(words, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as qemu:
+    with subprocess.Popen(words, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as qemu:
         reader = threading.Thread(target=lambda: chunks.extend(iter(lambda: qemu.stdout.read(1 << 16), b"")))
         reader.start()
         try:

@@ -85,7 +85,8 @@ export PATH=/sbin:/bin HOME=/root NO_COLOR=1 COLUMNS=400 BERTH_TOKEN_FILE=/var/l
 say() { echo "guest: $step: $*"; }
 fail() {
     say "failed: $*"
-    cat /run/last; berth status; berth get pods; berth describe node n1; berth describe app hello.ada; berth optask list; dmesg | tail -n 20
+    cat /run/last; berth status; berth get pods; berth describe node n1; berth describe app hello.ada
+    berth optask list; dmesg | tail -n 20
     for log in /var/lib/log/* /var/lib/berth-agent/optasks/logs/*/log; do echo "--- $log"; tail -n 60 $log; done
     echo "@ENDS@"; sync; poweroff -f
 }
@@ -214,7 +215,8 @@ def system(work):
     for name, text in {"BROKEN": BROKEN, "ENDS": slots.ENDS, "PATIENCE": PATIENCE, "WATCH_BROKEN": WATCH_BROKEN_SECONDS,
                        "WATCH": WATCH_SECONDS, "NOTE_WRITE": slots.NOTE_WRITE}.items():
         plan = plan.replace(f"@{name}@", str(text))
-    for path, text in {"/etc/up": UP, "/etc/down": DOWN, "/etc/service": SERVICE, "/etc/plan": plan, "/sbin/apk": APK}.items():
+    for path, text in {"/etc/up": UP, "/etc/down": DOWN, "/etc/service": SERVICE, "/etc/plan": plan,
+                       "/sbin/apk": APK}.items():
         files.text(path, text, 0o755)
     for name, text in {"inittab": INITTAB, "app.yaml": APP, "packages": "base-1.0-r0\n", "os-release": "ID=alpine\n",
                        "passwd": "root:x:0:0::/root:/bin/sh\n"}.items():
@@ -223,11 +225,12 @@ def system(work):
 
 
 # The beginnings of the lines that the guest prints, in order.
-BOOTS = ["a, good=a", "b, good=a try=b left=1", "b, good=a try=b left=0", "a, good=a", "b, good=a try=b left=1", "a, good=b try=a left=1",
-         "b, good=a try=b left=1", "b, good=b"]
+BOOTS = ["a, good=a", "b, good=a try=b left=1", "b, good=a try=b left=0", "a, good=a", "b, good=a try=b left=1",
+         "a, good=b try=a left=1", "b, good=a try=b left=1", "b, good=b"]
 CASES = {
     "an upgrade that panics and then has no agent is left again": [
-        "0: up with base-1.0-r0, good=a", "0: the app has moved to n2", "1: up with base-2.0-r0, good=a try=b left=0", "2: up with base-1.0-r0, good=a",
+        "0: up with base-1.0-r0, good=a", "0: the app has moved to n2",
+        "1: up with base-2.0-r0, good=a try=b left=0", "2: up with base-1.0-r0, good=a",
         "2: broken state: failed",
         "2: broken n1 undone 1 1 script exit code 1: slot b did not come up; this is the system of before, in slot a",
         "2: n1 is ready", "2: n1 takes work"],
@@ -239,7 +242,8 @@ CASES = {
     "a power failure leaves what was good, and nothing goes back to what was written over": [
         "5: up with base-4.0-r0, good=a try=b left=1", "5: better state: done", "6: up with base-4.0-r0, good=b",
         "6: cut state: failed", "6: cut n1 undone 1 lost the machine or its shim went down while it ran", "6: good=b",
-        "6: better n1 failed 2 1 script its undo failed: exit code 1: slot a no longer holds the system of before, but: an upgrade",
+        "6: better n1 failed 2 1 script its undo failed: exit code 1: "
+        "slot a no longer holds the system of before, but: an upgrade",
         "6: good=b"],
     "what ran runs again after each start": [f"{step}: the app runs" for step in (0, 2, 3, 4, 5, 6)],
 }
@@ -260,7 +264,8 @@ def main():
         output = machine.run(drives, BOOTS_MAX, memory_mib=MEMORY_MIB)
     said = [re.sub(r"\s+", " ", line[len("guest: "):]) for line in output.splitlines() if line.startswith("guest: ")]
     wrong = {name: missing(wanted, said) for name, wanted in CASES.items()}
-    wrong["it boots nothing else"] = [] if [w[len("boots "):] for w in said if w.startswith("boots ")] == BOOTS else BOOTS
+    wrong["it boots nothing else"] = (
+        [] if [w[len("boots "):] for w in said if w.startswith("boots ")] == BOOTS else BOOTS)
     for number, (name, words) in enumerate(wrong.items(), 1):
         print(f"{'not ok' if words else 'ok'} {number} - {name}")
         print("".join(f"# wanted: {line}\n" for line in words), end="")

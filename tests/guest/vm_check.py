@@ -28,7 +28,8 @@ env=/sys/firmware/qemu_fw_cfg/by_name/opt/berth/environment/raw
 tr '\0' '\n' <$env | sed 's/^/guest: env /'
 ifconfig lo 127.0.0.1; ifconfig eth0 10.0.2.15
 mkdir -p /www; echo hello from the guest >/www/index.html; httpd -h /www -p 80
-echo "guest: processors $(ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l), memory $(sed -n 's/MemTotal: *//p' /proc/meminfo)"
+memory=$(sed -n 's/MemTotal: *//p' /proc/meminfo)
+echo "guest: processors $(ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l), memory $memory"
 echo "guest: up"
 if grep -q ENDS=yes $env; then poweroff -f; fi
 if grep -q BUTTON=no $env; then while :; do sleep 1000; done; fi
@@ -118,7 +119,8 @@ def a_machine_runs_is_reached_and_powers_down():
         assert b"COLOUR" not in pathlib.Path(f"/proc/{pid}/environ").read_bytes()
         [instance] = c.instances(box)
         port = instance["ports"][0]["port"]
-        assert urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=guest.PATIENCE).read() == b"hello from the guest\n"
+        assert urllib.request.urlopen(f"http://127.0.0.1:{port}/",
+                                      timeout=guest.PATIENCE).read() == b"hello from the guest\n"
         wait_for("its use is told", lambda: c.instances(box)[0].get("usage", {}).get("memory"))
         assert "web" in c.berth("describe", "vm", box)
         done = c.run("exec", box, "--", "/bin/true")
@@ -134,7 +136,7 @@ def a_machine_runs_is_reached_and_powers_down():
 
 
 @case
-def one_that_does_not_hear_at_first_is_asked_again():
+def the_power_button_is_pressed_again():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(None, **machine(env={"BUTTON": "late"}, stop={"grace": "300s"}))
@@ -146,7 +148,7 @@ def one_that_does_not_hear_at_first_is_asked_again():
 
 
 @case
-def one_that_does_not_hear_is_ended_by_force():
+def a_guest_that_ignores_the_power_button_is_killed():
     with Cluster() as c:
         agent = c.node("n1")
         job = c.job(None, **machine(env={"BUTTON": "no"}, stop={"grace": "2s"}))
@@ -199,9 +201,10 @@ def an_image_is_fetched_once_and_known_by_its_sum():
 
 
 @case
-def what_a_node_cannot_do_is_said():
+def requests_that_a_node_cannot_satisfy_are_refused():
     (FOLDER / "chained.qcow2").unlink(missing_ok=True)
-    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", "/etc/passwd", "-F", "raw", FOLDER / "chained.qcow2"],
+    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", "/etc/passwd", "-F", "raw",
+                    FOLDER / "chained.qcow2"],
                    check=True)
     hidden = FOLDER / "hidden.raw"
     hidden.write_bytes(b"\0" * 4096)

@@ -42,7 +42,8 @@ SEEN = 25  # at full speed the watcher sees one of so many pods
 
 
 def node(number):
-    return objects.node(f"node-{number}", cpu="32", memory="128Gi", labels={"topology.kubernetes.io/zone": f"zone-{number % 3}"})
+    return objects.node(f"node-{number}", cpu="32", memory="128Gi",
+                        labels={"topology.kubernetes.io/zone": f"zone-{number % 3}"})
 
 
 def pod(name, on=None, seen=False):
@@ -56,9 +57,11 @@ def binding(name, on):
 
 
 def event(name, on):
-    return {"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": f"{name}.1", "namespace": "default"},
+    return {"apiVersion": "events.k8s.io/v1", "kind": "Event",
+            "metadata": {"name": f"{name}.1", "namespace": "default"},
             "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal", "reason": "Scheduled", "action": "Binding",
-            "reportingController": NAME, "reportingInstance": NAME, "note": f"Successfully assigned default/{name} to {on}",
+            "reportingController": NAME, "reportingInstance": NAME,
+            "note": f"Successfully assigned default/{name} to {on}",
             "regarding": {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": name}}
 
 
@@ -134,8 +137,10 @@ class Bench:
 
     def load(self, requests, per_second=0, connections=None, check=True):
         """Sends requests (method, path, body) and returns the measurements."""
-        text = "".join(f"{method} {path} {json.dumps(body, separators=(',', ':'))}\n" for method, path, body in requests)
-        done = subprocess.run([LOAD, self.plane.url, self.plane.work / "ca.crt", ADMIN, str(connections or self.options.connections),
+        text = "".join(f"{method} {path} {json.dumps(body, separators=(',', ':'))}\n"
+                       for method, path, body in requests)
+        done = subprocess.run([LOAD, self.plane.url, self.plane.work / "ca.crt", ADMIN,
+                               str(connections or self.options.connections),
                                str(per_second)], input=text, stdout=subprocess.PIPE, text=True, check=False)
         assert done.returncode == 0 or not check, "requests failed"
         return json.loads(done.stdout)
@@ -144,11 +149,13 @@ class Bench:
         self.load([("POST", collection("Node"), node(number)) for number in range(self.nodes)])
 
     def make_pods(self, count, per_second=0, every=SEEN):
-        return self.load([("POST", PODS, pod(f"load-{number}", seen=(number + 1) % every == 0)) for number in range(count)], per_second)
+        return self.load([("POST", PODS, pod(f"load-{number}", seen=(number + 1) % every == 0))
+                          for number in range(count)], per_second)
 
     def clear(self, *kinds):
         for path in kinds or (PODS, collection("Event", "default")):
-            wait_for(f"{path} is empty", lambda at=path: self.plane.admin.must("DELETE", at, {"gracePeriodSeconds": 0}) and
+            wait_for(f"{path} is empty",
+                     lambda at=path: self.plane.admin.must("DELETE", at, {"gracePeriodSeconds": 0}) and
                      not self.plane.admin.must("GET", at + "?limit=1")["items"], patience=300)
 
     def ceiling(self, events):
@@ -253,7 +260,8 @@ class Bench:
 
     def held(self, who):
         """Measures memory and speed with many bound pods."""
-        self.load([("POST", PODS, pod(f"held-{number}", f"node-{number % self.nodes}")) for number in range(self.options.held)])
+        self.load([("POST", PODS, pod(f"held-{number}", f"node-{number % self.nodes}"))
+                   for number in range(self.options.held)])
         self.make_pods(self.options.pods)
         watcher = Watcher(self.plane)
         program = self.start(who, True)
@@ -270,22 +278,25 @@ def cell(value, form):
 
 
 def show(rows):
-    print(f"\n{'nodes':>6} {'who':<8} {'events':<6} {'pods/s':>8} {'CPU us/pod':>11} {'server':>7} {'etcd':>6} {'RSS MB':>7} {'p50 ms':>8} {'p99 ms':>8} {'written':>8}")
+    print(f"\n{'nodes':>6} {'who':<8} {'events':<6} {'pods/s':>8} {'CPU us/pod':>11} {'server':>7} {'etcd':>6} "
+          f"{'RSS MB':>7} {'p50 ms':>8} {'p99 ms':>8} {'written':>8}")
     for row in rows:
         print(f"{row['nodes']:>6} {row['who']:<8} {row['events']:<6} {cell(row.get('per_second'), '8.0f'):>8} "
-              f"{cell(row.get('cpu_us'), '11.0f'):>11} {cell(row.get('server_us'), '7.0f'):>7} {cell(row.get('etcd_us'), '6.0f'):>6} "
-              f"{cell(row.get('memory_mb'), '7.0f'):>7} "
-              f"{cell(row.get('p50_ms'), '8.1f'):>8} {cell(row.get('p99_ms'), '8.1f'):>8} {cell(row.get('events_written'), 'd'):>8}")
+              f"{cell(row.get('cpu_us'), '11.0f'):>11} {cell(row.get('server_us'), '7.0f'):>7} "
+              f"{cell(row.get('etcd_us'), '6.0f'):>6} {cell(row.get('memory_mb'), '7.0f'):>7} "
+              f"{cell(row.get('p50_ms'), '8.1f'):>8} {cell(row.get('p99_ms'), '8.1f'):>8} "
+              f"{cell(row.get('events_written'), 'd'):>8}")
 
 
 def middle(rounds):
     """Returns one row of several, with the median of each number."""
-    return {key: statistics.median(row[key] for row in rounds) if isinstance(value, float) else value for key, value in rounds[0].items()}
+    return {key: statistics.median(row[key] for row in rounds) if isinstance(value, float) else value
+            for key, value in rounds[0].items()}
 
 
 def goals(found):
     """Prints whether berth-kube meets its goals. found: the rows of all rounds by (nodes, who, events)."""
-    judged = []
+    results = []
     for (nodes, who, events), rounds in found.items():
         if who != "berth":
             continue
@@ -293,19 +304,23 @@ def goals(found):
         ceilings, peer = found.get((nodes, "ceiling", events)), found.get((nodes, "peer", "yes"))
         if ceilings:
             shares = [ours["per_second"] / most["per_second"] * 100 for ours, most in zip(rounds, ceilings)]
-            total = statistics.harmonic_mean([r["per_second"] for r in rounds]) / statistics.harmonic_mean([r["per_second"] for r in ceilings])
-            judged.append((f"{nodes} nodes, events {events}: at least 95 % of the ceiling ({min(shares):.0f} to {max(shares):.0f} % "
-                           f"in {len(shares)} rounds, {total * 100:.1f} % of the time of all)", statistics.median(shares), "%",
-                           statistics.median(shares) >= 95))
+            total = (statistics.harmonic_mean([r["per_second"] for r in rounds]) /
+                     statistics.harmonic_mean([r["per_second"] for r in ceilings]))
+            results.append((f"{nodes} nodes, events {events}: at least 95 % of the ceiling "
+                            f"({min(shares):.0f} to {max(shares):.0f} % in {len(shares)} rounds, "
+                            f"{total * 100:.1f} % of the time of all)",
+                            statistics.median(shares), "%", statistics.median(shares) >= 95))
         if peer and "cpu_us" in row:
-            judged.append((f"{nodes} nodes, events {events}: at most a tenth of kube-scheduler's CPU per pod",
+            results.append((f"{nodes} nodes, events {events}: at most a tenth of kube-scheduler's CPU per pod",
                            row["cpu_us"] / peer[0]["cpu_us"] * 100, "%", row["cpu_us"] <= peer[0]["cpu_us"] / 10))
         if "p50_ms" in row:
-            judged.append((f"{nodes} nodes, events {events}: pods that arrive are bound within 15 ms (p50)", row["p50_ms"], "ms",
+            results.append((f"{nodes} nodes, events {events}: pods that arrive are bound within 15 ms (p50)",
+                            row["p50_ms"], "ms",
                            row["p50_ms"] < 15))
         if events == "held":
-            judged.append((f"{nodes} nodes, many pods held: under 100 MB", row["memory_mb"], "MB", row["memory_mb"] < 100))
-    for words, value, unit, good in judged:
+            results.append((f"{nodes} nodes, many pods held: under 100 MB", row["memory_mb"], "MB",
+                            row["memory_mb"] < 100))
+    for words, value, unit, good in results:
         print(f"{'met   ' if good else 'MISSED'} {words}: {value:.1f} {unit}")
 
 

@@ -81,7 +81,8 @@ class Client:
         return http.client.HTTPSConnection(self.host, self.port, context=self.context, timeout=timeout)
 
     def headers(self, **more):
-        return {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", "Accept": "application/json", **more}
+        return {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json",
+                "Accept": "application/json", **more}
 
     def ask(self, method, path, body=None, content="application/json"):
         """Returns (status, decoded answer); reopens a connection that was closed meanwhile, once."""
@@ -124,7 +125,8 @@ class Client:
         """Returns the stored object. A status that creation drops (of pods, claims, budgets) is written afterwards."""
         made = self.must("POST", collection(thing["kind"], thing["metadata"].get("namespace", "default")), thing)
         if "status" in thing and thing["kind"] != "Node":
-            made = self.must("PATCH", path_of(thing) + "/status", {"status": thing["status"]}, "application/merge-patch+json")
+            made = self.must("PATCH", path_of(thing) + "/status", {"status": thing["status"]},
+                             "application/merge-patch+json")
         return made
 
     def each(self, function, things):
@@ -141,7 +143,8 @@ class Client:
         """Returns False if the object was gone already. An object that was read from the server has a uid, so a later
         object of the same name is not deleted."""
         uid = thing["metadata"].get("uid")
-        body = {**({} if grace is None else {"gracePeriodSeconds": grace}), **({"preconditions": {"uid": uid}} if uid else {})}
+        body = {**({} if grace is None else {"gracePeriodSeconds": grace}),
+                **({"preconditions": {"uid": uid}} if uid else {})}
         status, answer = self.ask("DELETE", path_of(thing), body or None)
         # The message is "UID in precondition: ..." or "the UID in the precondition (...)", depending on where the
         # server detects it.
@@ -153,7 +156,8 @@ class Client:
     def bind(self, pod, node):
         """Binds a pod like a scheduler; returns (status, answer)."""
         meta = pod["metadata"]
-        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": meta["name"], "namespace": meta["namespace"]},
+        binding = {"apiVersion": "v1", "kind": "Binding",
+                   "metadata": {"name": meta["name"], "namespace": meta["namespace"]},
                    "target": {"apiVersion": "v1", "kind": "Node", "name": node}}
         return self.ask("POST", path_of(pod) + "/binding", binding)
 
@@ -169,7 +173,8 @@ class Watch:
     existing objects come first."""
 
     def __init__(self, client, kind, since=None, query="", accept="application/json"):
-        words = "watch=1&allowWatchBookmarks=true" + (f"&resourceVersion={since}" if since else "") + (f"&{query}" if query else "")
+        words = "watch=1&allowWatchBookmarks=true" + (f"&resourceVersion={since}" if since
+                                                      else "") + (f"&{query}" if query else "")
         self.link = client.connect(timeout=None)
         self.link.request("GET", f"{collection(kind)}?{words}", None, client.headers(Accept=accept))
         self.socket = self.link.sock

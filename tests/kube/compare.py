@@ -29,7 +29,8 @@ from corpus_volumes import CLASSES
 BUILD = pathlib.Path(os.environ.get("BERTH_BUILD", "build/gcc"))
 EXPECTED = HERE / "expected.json"
 NAME = "tests"  # the schedulerName of the pending pods
-OWN = ("Pod", "Node", "PersistentVolume", "PersistentVolumeClaim", "CSINode", "CSIStorageCapacity", "VolumeAttachment", "PodDisruptionBudget")
+OWN = ("Pod", "Node", "PersistentVolume", "PersistentVolumeClaim", "CSINode", "CSIStorageCapacity", "VolumeAttachment",
+       "PodDisruptionBudget")
 STANDS = ("StorageClass", "CSIDriver", "Namespace")  # the same for all cases
 WORLD = (*OWN, *STANDS)
 STAYS = "tests.berth.dev/stays"  # a finalizer that keeps an object in the state of being deleted
@@ -47,14 +48,15 @@ class Oracle:
     def __init__(self, program, log):
         self.log = log
         with log.open("w") as words:
-            self.program = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True)
+            self.program = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words,
+                                            text=True)
 
     def refusals(self, things, pod, node=""):
         """Returns {node: reason} why the pod may not run on each node (or on this one) with these objects; "" if it
         may."""
         meta = pod["metadata"]
-        question = {"objects": [versioned(thing) for thing in things] + [versioned(pod)], "namespace": meta["namespace"],
-                    "pod": meta["name"], "node": node}
+        question = {"objects": [versioned(thing) for thing in things] + [versioned(pod)],
+                    "namespace": meta["namespace"], "pod": meta["name"], "node": node}
         self.program.stdin.write(json.dumps(question) + "\n")
         self.program.stdin.flush()
         line = self.program.stdout.readline()
@@ -92,7 +94,8 @@ class Runner:
 
     def __init__(self, plane, scheduler):
         self.scheduler = scheduler
-        self.plane, self.admin, self.oracle = plane, plane.admin, Oracle(plane.bin / "oracle", plane.work / "oracle.log")
+        self.plane, self.admin, self.oracle = (
+            plane, plane.admin, Oracle(plane.bin / "oracle", plane.work / "oracle.log"))
         self.admin.create_all(STANDING + CLASSES)
         self.log, self.changed = [], time.monotonic()
         self.follower = Follower(self.admin, WORLD, self.heard)
@@ -124,7 +127,9 @@ class Runner:
             self.admin.each(self.make, first)
             self.admin.each(self.make, [thing for thing in case["before"] if thing["kind"] == "Pod"])
             made = {path_of(thing) for thing in case["before"]}
-            self.follower.until("all is seen", lambda: made <= {path_of(t) for kind in OWN for t in self.things(kind, prefix)}, PATIENCE)
+            self.follower.until("all is seen",
+                                lambda: made <= {path_of(t) for kind in OWN for t in self.things(kind, prefix)},
+                                PATIENCE)
             time.sleep(seen)
             self.log.clear()
             start = self.things("Pod", prefix)
@@ -134,7 +139,8 @@ class Runner:
                 # all pods exist before the scheduler continues, else it would rightly place the first ones first
                 if case["contended"]:
                     came = {path_of(pod) for pod in case["pending"]}
-                    self.follower.until("all have come", lambda: came <= {path_of(t) for t in self.things("Pod", prefix)}, PATIENCE)
+                    self.follower.until("all have come",
+                                        lambda: came <= {path_of(t) for t in self.things("Pod", prefix)}, PATIENCE)
                     time.sleep(LIES_READY)
             self.settle(case, prefix)
             return self.result(case, prefix, start)
@@ -172,7 +178,8 @@ class Runner:
                 self.follower.lock.wait(0.05)
 
     def deleted(self, names):
-        return len({thing["metadata"]["name"] for change, thing in self.log if change == "DELETED" and thing["metadata"]["name"] in names})
+        return len({thing["metadata"]["name"] for change, thing in self.log if change == "DELETED"
+                    and thing["metadata"]["name"] in names})
 
     def result(self, case, prefix, start):
         with self.follower.lock:
@@ -203,7 +210,7 @@ class Runner:
         pods = {pod["metadata"]["uid"]: pod for pod in start if node_of(pod) in nodes}
         later = {}
 
-        def judge(uid, pod):
+        def passes(uid, pod):
             text = self.oracle.refusals([*rest, *pods.values()], pod, node_of(pod))[node_of(pod)]
             if text:
                 later[uid] = (pod, text)
@@ -218,17 +225,18 @@ class Runner:
                 if uid not in later:
                     continue
             elif node_of(pod) and uid not in pods and uid not in later:
-                if not judge(uid, pod):
+                if not passes(uid, pod):
                     continue
             else:
                 if uid in pods:
                     pods[uid] = pod
                 continue
-            while any(judge(*one) for one in [(uid, pod) for uid, (pod, _) in later.items()]):
+            while any(passes(*one) for one in [(uid, pod) for uid, (pod, _) in later.items()]):
                 pass
         if later and self.some_order(rest, start, nodes, log):
             return []
-        return [f"the filters refuse {pod['metadata']['name'].removeprefix(prefix)} on {node_of(pod).removeprefix(prefix)}: {text}"
+        return [f"the filters refuse {pod['metadata']['name'].removeprefix(prefix)} on "
+                f"{node_of(pod).removeprefix(prefix)}: {text}"
                 for pod, text in later.values()]
 
     def some_order(self, rest, start, nodes, log):
@@ -236,7 +244,8 @@ class Runner:
         Placements of one decision are bound concurrently in any order: of two pods with affinity to their own kind the
         first may be bound second, and a third pod that needs one of them before both."""
         gone = {pod["metadata"]["uid"] for change, pod in log if change == "DELETED"}
-        pods = {pod["metadata"]["uid"]: pod for pod in start if node_of(pod) in nodes and pod["metadata"]["uid"] not in gone}
+        pods = {pod["metadata"]["uid"]: pod for pod in start if node_of(pod) in nodes
+                and pod["metadata"]["uid"] not in gone}
         bound = {pod["metadata"]["uid"]: pod for _, pod in log
                  if node_of(pod) and pod["metadata"]["uid"] not in pods and pod["metadata"]["uid"] not in gone}
         came = {uid: number for number, uid in reversed(list(enumerate(pod["metadata"]["uid"] for _, pod in log)))}
@@ -250,7 +259,8 @@ class Runner:
                 return False
             there = [*rest, *pods.values(), *(bound[uid] for uid in placed)]
             for uid in wanted:
-                if uid not in placed and not self.oracle.refusals(there, bound[uid], node_of(bound[uid]))[node_of(bound[uid])]:
+                if uid not in placed and not self.oracle.refusals(there, bound[uid],
+                                                                  node_of(bound[uid]))[node_of(bound[uid])]:
                     if goes_on(placed | {uid}):
                         return True
             vain.add(placed)
@@ -272,7 +282,8 @@ class Runner:
                 continue
             good = [node for node, text in self.oracle.refusals([*rest, *held], now[name]).items() if not text]
             if good:
-                found.append(f"{name.removeprefix(prefix)} is left out, though {good[0].removeprefix(prefix)} would take it")
+                found.append(
+                    f"{name.removeprefix(prefix)} is left out, though {good[0].removeprefix(prefix)} would take it")
         return found
 
     def clear(self, prefix):
@@ -309,7 +320,8 @@ class First:
     def run(self):
         while not self.ended.wait(0.02):
             for pod in self.follower.list("Pod"):
-                if pod["spec"]["schedulerName"] == NAME and not node_of(pod) and pod["metadata"]["uid"] not in self.done:
+                if pod["spec"]["schedulerName"] == NAME and not node_of(
+                    pod) and pod["metadata"]["uid"] not in self.done:
                     self.done.add(pod["metadata"]["uid"])
                     self.admin.bind(pod, min(node["metadata"]["name"] for node in self.admin.list("Node")))
 
@@ -332,7 +344,7 @@ def fewer(counts, least):
     return None
 
 
-def judge(case, result, expected, who):
+def faults_of(case, result, expected, who):
     """Returns the faults of a result; none if it is as good as the peer's. Only the peer may leave pods out: it does so
     for minutes when a pod is preempted whose anti-affinity kept them away."""
     found = result["wrong"] + (result["left"] if who != "peer" else [])
@@ -342,7 +354,8 @@ def judge(case, result, expected, who):
         least = expected["counts"]
         priority = fewer(result["counts"], least)
         if priority:
-            found.append(f"of priority {priority} {result['counts'].get(priority, 0)} are placed, not {least[priority]}")
+            found.append(
+                f"of priority {priority} {result['counts'].get(priority, 0)} are placed, not {least[priority]}")
         return found
     for pod, node in result["placed"].items():
         if bool(node) != expected["placed"][pod]:
@@ -367,9 +380,10 @@ def save(runner, chosen):
         if known.get(case["name"], {}).get("hash") == digest(case):
             continue
         results = [runner.run(case, number) for _ in range(2)]
-        if not case["contended"] and len({json.dumps({pod: bool(node) for pod, node in one["placed"].items()}) for one in results}) > 1:
+        if not case["contended"] and len({json.dumps({pod: bool(node) for pod, node in one["placed"].items()})
+                                          for one in results}) > 1:
             results = [runner.run(case, number, seen=1)]
-            print(f"# {case['name']}: judged once more", flush=True)
+            print(f"# {case['name']}: checked once more", flush=True)
         for one in results:
             assert not one["wrong"], f"{case['name']}: the oracle and the peer differ: {one['wrong']}"
         worst = least_of(results)
@@ -396,7 +410,8 @@ def start(who, plane):
         return First(plane)
     if who == "peer":
         return plane.peer(NAME)
-    return plane.run("berth-kube", [BUILD / "src/kube/berth-kube", "--kubeconfig", plane.kubeconfig(), "--scheduler-name", NAME])
+    return plane.run("berth-kube",
+                     [BUILD / "src/kube/berth-kube", "--kubeconfig", plane.kubeconfig(), "--scheduler-name", NAME])
 
 
 def compare(runner, chosen, who):
@@ -405,11 +420,11 @@ def compare(runner, chosen, who):
     failed, all_results = 0, {}
     for done, (number, case) in enumerate(chosen, 1):
         result = runner.run(case, number)
-        wrong = judge(case, result, expected.get(case["name"]), who)
+        wrong = faults_of(case, result, expected.get(case["name"]), who)
         if wrong:  # perhaps the machine was busy: run it again, slowly
             print(f"# once more, after: {'; '.join(wrong)}", flush=True)
             result = runner.run(case, number, seen=1)
-            wrong = judge(case, result, expected.get(case["name"]), who)
+            wrong = faults_of(case, result, expected.get(case["name"]), who)
         all_results[case["name"]] = {**result, "failed": wrong}
         failed += bool(wrong)
         print(f"{'not ok' if wrong else 'ok'} {done} - {case['name']}", flush=True)
@@ -422,7 +437,8 @@ def compare(runner, chosen, who):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--who", choices=("berth", "peer", "first"), default="berth")
-    parser.add_argument("--save", action="store_true", help="write what kube-scheduler does with new cases to expected.json")
+    parser.add_argument("--save", action="store_true",
+                        help="write what kube-scheduler does with new cases to expected.json")
     parser.add_argument("--json", help="write what became of each case to this file")
     parser.add_argument("--fails", action="store_true", help="succeed only where every case fails")
     parser.add_argument("--share", default="0/1", help="1/3: the second of three equal parts of the corpus")

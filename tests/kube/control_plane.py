@@ -35,7 +35,8 @@ ADMIN, BERTH, NOBODY = "admin-token", "berth-kube-token", "nobody-token"
 # Plugins that wait for controllers which do not run here, or that set what only these controllers remove.
 WITHOUT = "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection,DefaultStorageClass"
 # Names of kinds in berth-kube's /metrics.
-TOLD = {"Pod": "pods", "Node": "nodes", "PersistentVolume": "persistent volumes", "PersistentVolumeClaim": "persistent volume claims",
+TOLD = {"Pod": "pods", "Node": "nodes", "PersistentVolume": "persistent volumes",
+        "PersistentVolumeClaim": "persistent volume claims",
         "StorageClass": "storage classes", "CSIDriver": "CSI drivers"}
 
 
@@ -64,11 +65,14 @@ class Program:
         # A shell waits for the end of its input, which is the end of this process, then kills the program and removes
         # the folder. The program's output goes to the log, so that it does not come before the pid that is read here.
         guard = ('exec 3<&0; "$@" <&- >&2 3<&- & pid=$!; '
-                 '{ read -r _ <&3; trap "" TERM; kill -KILL $pid; [ -z "$CLEAR" ] || { sleep 1; rm -rf "$CLEAR"; }; } 2>/dev/null & '
+                 '{ read -r _ <&3; trap "" TERM; kill -KILL $pid; '
+                 '[ -z "$CLEAR" ] || { sleep 1; rm -rf "$CLEAR"; }; } 2>/dev/null & '
                  'echo $pid; exec >&-; wait $pid; kill $! 2>/dev/null')
         with self.log.open("ab") as out:
-            self.shell = subprocess.Popen(["sh", "-c", guard, "sh", *self.words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                          stderr=out, env=dict(os.environ, CLEAR=str(clear), **(env or {})), start_new_session=True)
+            self.shell = subprocess.Popen(["sh", "-c", guard, "sh", *self.words], stdin=subprocess.PIPE,
+                                          stdout=subprocess.PIPE,
+                                          stderr=out, env=dict(os.environ, CLEAR=str(clear), **(env or {})),
+                                          start_new_session=True)
         self.pid = int(self.shell.stdout.readline())
 
     def running(self):
@@ -111,7 +115,8 @@ class ControlPlane:
     def __init__(self, options=(), fast=True):
         self.bin = programs()
         memory = pathlib.Path("/dev/shm")
-        self.work = pathlib.Path(tempfile.mkdtemp(prefix="berth-kube-", dir=memory if os.access(memory, os.W_OK) else None))
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix="berth-kube-",
+                                                  dir=memory if os.access(memory, os.W_OK) else None))
         atexit.register(shutil.rmtree, self.work, ignore_errors=True)
         self.options, self.fast = list(options), fast
         self.etcd = self.api = self.scheduler = None  # scheduler: the berth-kube of a test
@@ -153,7 +158,8 @@ class ControlPlane:
         openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", "sa.key")
         (self.work / "tokens.csv").write_text(
             f'{ADMIN},admin,1,"system:masters"\n'
-            f'{BERTH},system:serviceaccount:berth-system:berth-kube,2,"system:serviceaccounts,system:serviceaccounts:berth-system"\n'
+            f'{BERTH},system:serviceaccount:berth-system:berth-kube,2,'
+            '"system:serviceaccounts,system:serviceaccounts:berth-system"\n'
             f"{NOBODY},nobody,3\n")
 
     def client(self, token, workers=8):
@@ -162,7 +168,8 @@ class ControlPlane:
     def start(self):
         unsafe = ["--unsafe-no-fsync"] if self.fast else []
         self.etcd = Program([self.bin / "etcd", "--data-dir", self.work / "etcd", "--listen-client-urls",
-                             f"http://127.0.0.1:{self.etcd_port}", "--advertise-client-urls", f"http://127.0.0.1:{self.etcd_port}",
+                             f"http://127.0.0.1:{self.etcd_port}", "--advertise-client-urls",
+                             f"http://127.0.0.1:{self.etcd_port}",
                              "--listen-peer-urls", self.peer_url, "--initial-advertise-peer-urls", self.peer_url,
                              "--initial-cluster", f"default={self.peer_url}", "--log-level", "warn",
                              "--quota-backend-bytes", 4 << 30, *unsafe], self.work / "etcd.log", clear=self.work)
@@ -172,20 +179,26 @@ class ControlPlane:
     def start_api(self):
         """Starts the API server; after a kill on the same port."""
         self.api = Program([
-            self.bin / "kube-apiserver", "--etcd-servers", f"http://127.0.0.1:{self.etcd_port}", "--bind-address", "127.0.0.1",
+            self.bin / "kube-apiserver", "--etcd-servers", f"http://127.0.0.1:{self.etcd_port}", "--bind-address",
+            "127.0.0.1",
             "--secure-port", self.port, "--advertise-address", "127.0.0.1", "--tls-cert-file", self.work / "api.crt",
             "--tls-private-key-file", self.work / "api.key", "--token-auth-file", self.work / "tokens.csv",
-            "--authorization-mode", "RBAC", "--anonymous-auth=false", "--service-account-issuer", "https://kubernetes.default.svc",
-            "--service-account-key-file", self.work / "sa.key", "--service-account-signing-key-file", self.work / "sa.key",
-            "--service-cluster-ip-range", "10.0.0.0/24", "--disable-admission-plugins", WITHOUT, "--endpoint-reconciler-type", "none",
-            "--enable-priority-and-fairness=false", "--max-requests-inflight", "4000", "--max-mutating-requests-inflight", "2000",
+            "--authorization-mode", "RBAC", "--anonymous-auth=false", "--service-account-issuer",
+            "https://kubernetes.default.svc",
+            "--service-account-key-file", self.work / "sa.key", "--service-account-signing-key-file",
+            self.work / "sa.key",
+            "--service-cluster-ip-range", "10.0.0.0/24", "--disable-admission-plugins", WITHOUT,
+            "--endpoint-reconciler-type", "none",
+            "--enable-priority-and-fairness=false", "--max-requests-inflight", "4000",
+            "--max-mutating-requests-inflight", "2000",
             "--profiling=false", "--cert-dir", self.work, *self.options], self.work / "api.log")
 
         def ready():
             if not self.api.running() or not self.etcd.running():
                 raise AssertionError(f"the control plane ended: {self.api.tail(5)} {self.etcd.tail(5)}")
             try:
-                return self.admin.ask("GET", "/readyz")[0] == 200 and self.admin.ask("GET", "/api/v1/namespaces/default")[0] == 200
+                return (self.admin.ask("GET", "/readyz")[0] == 200 and
+                        self.admin.ask("GET", "/api/v1/namespaces/default")[0] == 200)
             except OSError:
                 return False
         wait_for("the API server is ready", ready, patience=2 * PATIENCE)
@@ -208,7 +221,9 @@ class ControlPlane:
         authority = base64.b64encode((self.work / "ca.crt").read_bytes()).decode()
         path.write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "tests",
-            "clusters": [{"name": "tests", "cluster": {"server": f"https://127.0.0.1:{port or self.port}", "certificate-authority-data": authority}}],
+            "clusters": [{"name": "tests",
+                          "cluster": {"server": f"https://127.0.0.1:{port or self.port}",
+                                      "certificate-authority-data": authority}}],
             "users": [{"name": "me", "user": {"token": token}}],
             "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "me"}}]}))
         return path
@@ -238,9 +253,10 @@ class ControlPlane:
             "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
             "clientConnection": {"kubeconfig": str(self.kubeconfig()), "qps": 100000, "burst": 100000},
             "podMaxBackoffSeconds": 1, "leaderElection": {"leaderElect": False}, "profiles": [profile]}))
-        program = self.run(f"peer-{name}", [self.bin / "kube-scheduler", "--config", config, "--secure-port", port, "--bind-address",
-                                            "127.0.0.1", "--cert-dir", self.work / f"peer-{name}", "--authentication-skip-lookup",
-                                            "--authorization-always-allow-paths", "*"])
+        program = self.run(f"peer-{name}",
+                           [self.bin / "kube-scheduler", "--config", config, "--secure-port", port, "--bind-address",
+                            "127.0.0.1", "--cert-dir", self.work / f"peer-{name}", "--authentication-skip-lookup",
+                            "--authorization-always-allow-paths", "*"])
         self.until_listening(port, program)
         return program
 
@@ -276,7 +292,8 @@ class ControlPlane:
 
         def look():
             told = numbers()
-            seen = [f'berth_kube_objects{{what="{TOLD[kind]}"}} {len(self.admin.list(kind))}\n' in told for kind in kinds or TOLD]
+            seen = [f'berth_kube_objects{{what="{TOLD[kind]}"}} {len(self.admin.list(kind))}\n' in told
+                    for kind in kinds or TOLD]
             return all(seen) or not program.running()
         if program:
             wait_for("the scheduler has caught up", look, pause=0.02)
@@ -285,7 +302,8 @@ class ControlPlane:
         """Makes a class and waits until pods may name it: the admission plugin has a watch of its own."""
         def look():
             try:
-                return self.admin.must("POST", "/api/v1/namespaces/default/pods?dryRun=All", objects.pod("x", priorityClassName=name))
+                return self.admin.must("POST", "/api/v1/namespaces/default/pods?dryRun=All",
+                                       objects.pod("x", priorityClassName=name))
             except Refused:
                 return None
         self.admin.create(objects.priority_class(name, value))
@@ -297,11 +315,13 @@ class ControlPlane:
         self.kubectl("apply", "-f", manifests / "crds")
         self.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={PATIENCE}s")
         for plural in ("jobs", "queues", "groups", "users", "domains", "policies"):
-            wait_for(f"{plural} are served", lambda which=plural: self.admin.ask("GET", f"/apis/berth.dev/v1/{which}")[0] == 200)
+            wait_for(f"{plural} are served",
+                     lambda which=plural: self.admin.ask("GET", f"/apis/berth.dev/v1/{which}")[0] == 200)
 
     def stand_ins(self, *parts):
         """Starts the fakes of standins.py: "kubelet", "volumes"; all by default."""
-        return self.run("standins", [sys.executable, HERE / "standins.py", self.port, self.work / "ca.crt", ADMIN, *parts])
+        return self.run("standins",
+                        [sys.executable, HERE / "standins.py", self.port, self.work / "ca.crt", ADMIN, *parts])
 
 
 def run_cases(cases, after=lambda plane: None):
@@ -328,7 +348,8 @@ def main():
     begin = time.monotonic()
     with ControlPlane() as plane:
         plane.stand_ins()
-        print(f"ready after {time.monotonic() - begin:.1f} s\nexport KUBECONFIG={plane.kubeconfig()}\n{plane.bin}/kubectl get nodes")
+        print(f"ready after {time.monotonic() - begin:.1f} s\nexport KUBECONFIG={plane.kubeconfig()}\n"
+              f"{plane.bin}/kubectl get nodes")
         with contextlib.suppress(KeyboardInterrupt):
             signal.pause()
 

@@ -1,8 +1,10 @@
 """The corpus: random mixes of features, made from a seed."""
 import objects
-from objects import HOST, ZONE, case, container, expression, expressions, fields, node_affinity, pod_affinity, pod_term, port, spread
+from objects import (HOST, ZONE, case, container, expression, expressions, fields, node_affinity, pod_affinity,
+                     pod_term, port, spread)
 
-TAINTS = [{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}, {"key": "soft", "value": "x", "effect": "PreferNoSchedule"},
+TAINTS = [{"key": "dedicated", "value": "ml", "effect": "NoSchedule"},
+          {"key": "soft", "value": "x", "effect": "PreferNoSchedule"},
           {"key": "leave", "value": "x", "effect": "NoExecute"}]
 
 
@@ -14,7 +16,8 @@ def some_nodes(rng, count, small):
             labels["disk"] = rng.choice(("ssd", "hdd"))
         taints = [taint for taint in TAINTS if rng.random() < 0.15]
         extra = {"nvidia.com/gpu": str(rng.choice((2, 4)))} if rng.random() < 0.4 else None
-        found.append(objects.node(f"@n{number}", cpu=str(rng.randint(2, 4) if small else rng.randint(4, 16)), memory=f"{rng.choice((4, 8, 16))}Gi",
+        found.append(objects.node(f"@n{number}", cpu=str(rng.randint(2, 4) if small else rng.randint(4, 16)),
+                                  memory=f"{rng.choice((4, 8, 16))}Gi",
                                   labels=labels, taints=taints, extra=extra, unschedulable=rng.random() < 0.08))
     return found
 
@@ -29,9 +32,11 @@ def affinity_of(rng):
                              fields("In", f"@n{rng.randint(0, 3)}"))) for _ in range(rng.randint(1, 2))]
         found.update(node_affinity(*terms))
     if rng.random() < 0.3:
-        found.update(pod_affinity(pod_term(rng.choice("xy"), rng.choice((ZONE, HOST))), anti=False, soft=rng.random() < 0.3))
+        found.update(pod_affinity(pod_term(rng.choice("xy"), rng.choice((ZONE, HOST))), anti=False,
+                                  soft=rng.random() < 0.3))
     if rng.random() < 0.35:
-        terms = [pod_term(rng.choice("xy"), rng.choice((ZONE, HOST)), **rng.choice(({}, {"namespaceSelector": {}}, {"namespaces": ["blue"]})))
+        terms = [pod_term(rng.choice("xy"), rng.choice((ZONE, HOST)),
+                          **rng.choice(({}, {"namespaceSelector": {}}, {"namespaces": ["blue"]})))
                  for _ in range(rng.randint(1, 2))]
         found.update(pod_affinity(*terms, anti=True, soft=rng.random() < 0.3))
     return found
@@ -63,7 +68,8 @@ def some_pod(rng, name, large, **more):
     if rng.random() < 0.2:
         spec["nodeSelector"] = rng.choice(({"disk": "ssd"}, {ZONE: "z1"}))
     if rng.random() < 0.4:
-        spec["tolerations"] = [rng.choice(({"operator": "Exists"}, {"key": "dedicated", "operator": "Exists"}, {"key": "leave", "value": "x"}))]
+        spec["tolerations"] = [rng.choice(({"operator": "Exists"}, {"key": "dedicated", "operator": "Exists"},
+                                           {"key": "leave", "value": "x"}))]
     return objects.pod(name, **spec)
 
 
@@ -89,4 +95,5 @@ def mixes(rng, alone, together):
         before = nodes + held_pods(rng, nodes, rng.randint(0, 3), priorityClassName="low")
         classes = ("low", "middle", "high") if number % 2 else ("middle",)
         yield case(f"crowd {number}", before,
-                   [some_pod(rng, f"@p{i}", False, priorityClassName=rng.choice(classes)) for i in range(rng.randint(5, 12))], True)
+                   [some_pod(rng, f"@p{i}", False, priorityClassName=rng.choice(classes))
+                    for i in range(rng.randint(5, 12))], True)

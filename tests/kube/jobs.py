@@ -18,7 +18,8 @@ KINDS.update({"Job": ("apis/berth.dev/v1", "jobs", True), "Queue": ("apis/berth.
 
 
 def start(plane, name="berth-kube", *words):
-    return plane.berth_kube(name, [PROGRAM, "--kubeconfig", plane.kubeconfig(BERTH), "--lease", "berth-system/berth-kube", "--identity", name,
+    return plane.berth_kube(name, [PROGRAM, "--kubeconfig", plane.kubeconfig(BERTH), "--lease",
+                                   "berth-system/berth-kube", "--identity", name,
                                    "--scheduler-name", "berth,berth-pack=pack",
                                    *journals.words(plane, "jobs"), *words])  # successive instances use the same folder
 
@@ -40,7 +41,8 @@ def pods(plane, name):
 
 
 def live(plane, name):
-    return sorted(key for key, pod in pods(plane, name).items() if pod["status"].get("phase") not in ("Succeeded", "Failed"))
+    return sorted(key for key, pod in pods(plane, name).items()
+                  if pod["status"].get("phase") not in ("Succeeded", "Failed"))
 
 
 def has(plane, name, *names):
@@ -113,8 +115,8 @@ def a_gang_of_two_roles(plane):
     assert all(pod["spec"].get("nodeName") in ("a", "b") for pod in found.values())
     one = found["train-worker-1"]
     owner, = one["metadata"]["ownerReferences"]
-    assert owner == {"apiVersion": "berth.dev/v1", "kind": "Job", "name": "train", "uid": made["metadata"]["uid"], "controller": True,
-                     "blockOwnerDeletion": True}, owner
+    assert owner == {"apiVersion": "berth.dev/v1", "kind": "Job", "name": "train", "uid": made["metadata"]["uid"],
+                     "controller": True, "blockOwnerDeletion": True}, owner
     labels = one["metadata"]["labels"]
     assert labels == {"app": "x", "berth.dev/job": "train", "berth.dev/role": "worker", "berth.dev/index": "1",
                       "berth.dev/attempt": "1"}, labels
@@ -124,7 +126,8 @@ def a_gang_of_two_roles(plane):
     spec = one["spec"]
     assert (spec["hostname"], spec["subdomain"], spec["restartPolicy"], spec["schedulerName"]) == \
         ("train-worker-1", "train", "Never", "berth"), spec
-    service = wait_for("it has a Service", lambda: [one for one in plane.admin.list("Service") if one["metadata"]["name"] == "train"])[0]
+    service = wait_for("it has a Service",
+                       lambda: [one for one in plane.admin.list("Service") if one["metadata"]["name"] == "train"])[0]
     assert service["spec"]["clusterIP"] == "None" and service["spec"]["selector"] == {"berth.dev/job": "train"}, service
     wait_for("it runs", lambda: counts(plane, "train") == ("Running", 0, 3, 0, 0))
     assert until(plane, "train", "Accepted") and until(plane, "train", "Scheduled")
@@ -137,7 +140,7 @@ def a_gang_of_two_roles(plane):
     assert len(pods(plane, "train")) == 3  # ended pods are kept
 
 
-def too_large_it_waits_as_a_whole(plane):
+def a_gang_waits_as_a_whole(plane):
     plane.admin.create_all([objects.node("a", cpu="2"), objects.node("b", cpu="2")])
     plane.admin.create(job("large", role("x", 3, cpu="1500m")))
     message = until(plane, "large", "Scheduled", "False")
@@ -152,7 +155,7 @@ def too_large_it_waits_as_a_whole(plane):
     has(plane, "large", "large-x-0", "large-x-1", "large-x-2")
 
 
-def what_is_wrong_is_said(plane):
+def invalid_jobs_are_reported(plane):
     plane.admin.create(objects.node("a", cpu="2"))
     always = job("always", role(template={"restartPolicy": "Always"}))
     plane.admin.create(always)
@@ -170,7 +173,7 @@ def what_is_wrong_is_said(plane):
     assert not pods(plane, "image")
 
 
-def names_of_pods_meet(plane):
+def conflicting_pod_names_are_refused(plane):
     """If two jobs would have pods with the same names, the later one is not accepted while the other exists."""
     plane.admin.create(objects.node("a", cpu="4"))
     first = plane.admin.create(job("one-two", role("x", 2)))
@@ -183,7 +186,7 @@ def names_of_pods_meet(plane):
     until(plane, "one", "Accepted")
 
 
-def a_gang_is_tried_again(plane):
+def a_failed_gang_is_retried(plane):
     plane.admin.create(objects.node("a", cpu="4"))
     plane.admin.create(job("again", role("x", 2), retries=1))
     has(plane, "again", "again-x-0", "again-x-1")
@@ -195,12 +198,13 @@ def a_gang_is_tried_again(plane):
     wait_for("it is counted", lambda: status(plane, "again").get("restarts") == 1)
     finish(plane, "again", "Failed", only=["again-x-0-2"])
     failed = until(plane, "again", "Failed")
-    assert failed["reason"] == "BackoffLimitExceeded" and "again-x-0-2" in failed["message"] and "status 3" in failed["message"], failed
+    assert failed["reason"] == "BackoffLimitExceeded" and "again-x-0-2" in failed["message"] and "status 3" in failed[
+        "message"], failed
     wait_for("what still ran is deleted", lambda: not live(plane, "again"))
     assert counts(plane, "again")[0] == "Failed"
 
 
-def tasks_are_tried_again_alone(plane):
+def tasks_outside_gangs_are_retried_alone(plane):
     plane.admin.create(objects.node("a", cpu="4"))
     plane.admin.create(job("alone", role("x", 2), gang=False, retries=1))
     has(plane, "alone", "alone-x-0", "alone-x-1")
@@ -243,13 +247,16 @@ def deleted_it_goes(plane):
     first = has(plane, "gone", "gone-x-0", "gone-x-1")
     plane.admin.delete(made)
     again = plane.admin.create(job("gone", role("x", 2)))  # a new job with the same name
-    wait_for("others are there", lambda: {pod["metadata"]["ownerReferences"][0]["uid"] for pod in pods(plane, "gone").values()}
+    wait_for("others are there",
+             lambda: {pod["metadata"]["ownerReferences"][0]["uid"] for pod in pods(plane, "gone").values()}
              == {again["metadata"]["uid"]} and len(live(plane, "gone")) == 2)
-    assert not {pod["metadata"]["uid"] for pod in first.values()} & {pod["metadata"]["uid"] for pod in pods(plane, "gone").values()}
+    assert not {pod["metadata"]["uid"] for pod in first.values()} & {pod["metadata"]["uid"]
+                                                                     for pod in pods(plane, "gone").values()}
     plane.admin.create(job("brief", role(cpu="0"), ttlSecondsAfterFinished=1))
     has(plane, "brief", "brief-task-0")
     finish(plane, "brief")
-    wait_for("it is deleted after its end", lambda: not [one for one in plane.admin.list("Job") if one["metadata"]["name"] == "brief"])
+    wait_for("it is deleted after its end",
+             lambda: not [one for one in plane.admin.list("Job") if one["metadata"]["name"] == "brief"])
 
 
 def the_urgent_go_first(plane):
@@ -303,7 +310,8 @@ def a_template_names_a_scheduler(plane):
         template = {"schedulerName": scheduler} if scheduler else None
         plane.admin.create(job(name, role("x", 2, template=template)))
         found = has(plane, name, f"{name}-x-0", f"{name}-x-1").values()
-        assert {(pod["spec"]["nodeName"], pod["spec"]["schedulerName"]) for pod in found} == {wanted[name]}, (name, found)
+        assert {(pod["spec"]["nodeName"], pod["spec"]["schedulerName"])
+                for pod in found} == {wanted[name]}, (name, found)
     plane.admin.create(job("both", role("s"), role("p", template={"schedulerName": "berth-pack"})))
     found = has(plane, "both", "both-s-0", "both-p-0")
     assert {name: (pod["spec"]["nodeName"], pod["spec"]["schedulerName"]) for name, pod in found.items()} == {
@@ -357,9 +365,10 @@ def answers_are_lost(plane):
 
 
 KILLS = [killed_at_any_moment, answers_are_lost]  # these cases take long
-CASES = [a_gang_of_two_roles, too_large_it_waits_as_a_whole, what_is_wrong_is_said, names_of_pods_meet, a_gang_is_tried_again, tasks_are_tried_again_alone,
-         the_time_is_limited, it_can_be_suspended, deleted_it_goes, the_urgent_go_first, with_fewer_it_begins, queues_limit_them,
-         a_template_names_a_scheduler, *job_volumes.cases(sys.modules[__name__])]
+CASES = [a_gang_of_two_roles, a_gang_waits_as_a_whole, invalid_jobs_are_reported, conflicting_pod_names_are_refused,
+         a_failed_gang_is_retried, tasks_outside_gangs_are_retried_alone,
+         the_time_is_limited, it_can_be_suspended, deleted_it_goes, the_urgent_go_first, with_fewer_it_begins,
+         queues_limit_them, a_template_names_a_scheduler, *job_volumes.cases(sys.modules[__name__])]
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ def installs(plane, manifests):
     (folder / "kustomization.yaml").write_text(json.dumps(
         {"resources": [str(where)], "components": [str(where / "components/journal")]}))
     made = plane.kubectl("kustomize", folder)
-    assert "kind: StatefulSet" in made and "kind: Deployment" not in made and "--journal=/var/lib/berth-kube" in made, made
+    assert ("kind: StatefulSet" in made and "kind: Deployment" not in made and
+            "--journal=/var/lib/berth-kube" in made), made
     plane.kubectl("apply", "--dry-run=server", "-k", folder)
 
 
@@ -35,7 +36,8 @@ def every_plan_is_made_again(plane):
     plans = 0
     for folder in sorted(plane.work.glob("journal-*")):
         told = replay(folder)
-        assert told["different"] == 0 and told["skipped"] == 0 and told["gaps"] == 0, (folder.name, json.dumps(told)[:4000])
+        assert told["different"] == 0 and told["skipped"] == 0 and told["gaps"] == 0, (
+            folder.name, json.dumps(told)[:4000])
         print(f"# {folder.name}: {told['plans']} plans, {told['inputs']} inputs, {told['bases']} bases", flush=True)
         plans += told["plans"]
     assert plans > 10, plans

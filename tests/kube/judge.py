@@ -42,7 +42,8 @@ def rendered(plane, *components):
 def register(plane, *components):
     """Registers the webhook of the manifests with its address here instead of a Service."""
     hook = rendered(plane, *components)["ValidatingWebhookConfiguration", "berth-kube"]
-    hook["webhooks"][0]["clientConfig"] = {"url": f"https://127.0.0.1:{plane.webhook_port}/judge", "caBundle": plane.bundle}
+    hook["webhooks"][0]["clientConfig"] = {"url": f"https://127.0.0.1:{plane.webhook_port}/judge",
+                                           "caBundle": plane.bundle}
     # a machine that is busy for some seconds must not count as a missing answer
     hook["webhooks"][0]["timeoutSeconds"] = 30
     plane.admin.ask("DELETE", f"{WEBHOOKS}/{hook['metadata']['name']}")
@@ -73,32 +74,39 @@ def prepare(plane):
         plane.kubectl("apply", "-f", MANIFESTS / f"{name}.yaml")
     plane.install_kinds(MANIFESTS)
     plane.webhook_port = free_ports(1)[0]
-    plane.bundle = subprocess.run([PROGRAM, "webhook-cert", "--dir", plane.work, "--service", "berth-kube.berth-system"], check=True,
+    plane.bundle = subprocess.run([PROGRAM, "webhook-cert", "--dir", plane.work, "--service",
+                                   "berth-kube.berth-system"], check=True,
                                   capture_output=True, text=True).stdout.strip()
     plane.admin.create_all([
         thing("Queue", "small", quota={"limits": {"cpu": 4}}), thing("User", "ann", names=["ann@example"]),
         thing("User", "nob", names=["nobody"]),
-        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "nobody-edits"},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+         "metadata": {"name": "nobody-edits"},
          "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "berth-edit"},
          "subjects": [{"kind": "User", "name": "nobody"}]}])
     start(plane)
 
 
-def says_why(plane):
+def refusals_have_reasons(plane):
     prepare(plane)
     assert register(plane) == "Ignore"
-    wait_for("the webhook is asked", lambda: "could never run" in refused(plane.admin, job("large", cpu="5", queue="small")))
+    wait_for("the webhook is asked",
+             lambda: "could never run" in refused(plane.admin, job("large", cpu="5", queue="small")))
     (plane.work / "large.json").write_text(json.dumps(job("large", cpu="5", queue="small")))
     done = plane.kubectl("create", "-f", plane.work / "large.json", check=False)
     assert done.returncode != 0, done.stdout
-    assert ('admission webhook "judge.berth.dev" denied the request: quota queue/small: 4 cpu may be held at once; this job asks for '
+    assert ('admission webhook "judge.berth.dev" denied the request: quota queue/small: 4 cpu may be held at once; '
+            'this job asks for '
             "5 cpu and could never run, and 4 cpu would be accepted") in done.stderr, done.stderr
     for what, part in (
-            (job("a", queue="none"), "there is no queue none"), (job("a", user="ann"), "admin may not make jobs as user ann"),
-            (thing("Policy", "p", formula="return age +"), "line 1"), (thing("Queue", "q", timeLimit="2h", maxTime="1h"), "is longer than maxTime"),
+            (job("a", queue="none"), "there is no queue none"),
+            (job("a", user="ann"), "admin may not make jobs as user ann"),
+            (thing("Policy", "p", formula="return age +"), "line 1"),
+            (thing("Queue", "q", timeLimit="2h", maxTime="1h"), "is longer than maxTime"),
             (job("a", queue="small"), "")):
         # An accepted object may be unchecked: the API server did not answer in time whether the queue exists.
-        why = wait_for(f"'{part}' is said", lambda which=what: refused(plane.admin, which)) if part else refused(plane.admin, what)
+        why = wait_for(f"'{part}' is said",
+                       lambda which=what: refused(plane.admin, which)) if part else refused(plane.admin, what)
         assert part in why and bool(part) == bool(why), (what, why)
     nobody = plane.client(NOBODY)
     assert "nobody may not make jobs as user ann" in refused(nobody, job("a", user="ann"))
@@ -128,7 +136,8 @@ def applied_together(plane):
 def several_at_once(plane):
     """Concurrent jobs never exceed the admitted amount. Defaults of the namespace and the runtime class count."""
     plane.admin.create(thing("Queue", "bounded", quota={"admitted": {"cpu": 4}}))
-    wait_for("the queue is known", lambda: "0 cpu of 4 cpu are admitted" in refused(plane.admin, job("large", cpu="5", queue="bounded")))
+    wait_for("the queue is known",
+             lambda: "0 cpu of 4 cpu are admitted" in refused(plane.admin, job("large", cpu="5", queue="bounded")))
     taken = []
 
     def make(what):
@@ -149,11 +158,12 @@ def several_at_once(plane):
     silent["spec"]["roles"][0]["template"]["spec"]["containers"][0].pop("resources", None)
     heavy["spec"]["roles"][0]["template"]["spec"]["runtimeClassName"] = "heavy"
     for what in (silent, heavy):
-        wait_for(f"{what['metadata']['name']} asks for too much", lambda which=what: "this job asks for 5 cpu" in refused(plane.admin, which))
+        wait_for(f"{what['metadata']['name']} asks for too much",
+                 lambda which=what: "this job asks for 5 cpu" in refused(plane.admin, which))
     plane.admin.delete({"kind": "LimitRange", "metadata": {"name": "defaults", "namespace": "default"}})
 
 
-def with_it_down(plane):
+def without_the_webhook(plane):
     """Without the webhook everything is accepted or, with the strict component, nothing of berth.dev; pods in both
     cases."""
     plane.leave(plane.scheduler)
@@ -172,35 +182,42 @@ def with_it_down(plane):
 
 def report(plane, node, root):
     """Runs the reporter once, with only the rights of its manifests."""
-    return subprocess.run([PROGRAM, "report-node", "--node", node, "--once", "--root", root, "--kubeconfig", plane.kubeconfig(NOBODY)],
+    return subprocess.run([PROGRAM, "report-node", "--node", node, "--once", "--root", root, "--kubeconfig",
+                           plane.kubeconfig(NOBODY)],
                           capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def gpu_labels(plane, node):
     labels = plane.admin.get("Node", node)["metadata"].get("labels", {})
-    return {key.removeprefix("berth.dev/gpu."): value for key, value in labels.items() if key.startswith("berth.dev/gpu.")}
+    return {key.removeprefix("berth.dev/gpu."): value for key, value in labels.items()
+            if key.startswith("berth.dev/gpu.")}
 
 
 def gpus_are_reported(plane):
     """GPUs of a simulated machine become labels of its node, which pods can select; they disappear with the GPUs."""
     things = rendered(plane, "reporter")
-    assert things["DaemonSet", "berth-reporter"]["spec"]["template"]["spec"]["containers"][0]["image"] == "berth-kube:0.1"
+    assert things["DaemonSet",
+                  "berth-reporter"]["spec"]["template"]["spec"]["containers"][0]["image"] == "berth-kube:0.1"
     program = plane.work / "machine/usr/bin/nvidia-smi"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\necho 'NVIDIA H200, 143771'\necho 'NVIDIA H200, 143771'\n")
     program.chmod(0o755)
     gpus = {"extra": {"nvidia.com/gpu": "2"}}
-    plane.admin.create_all([objects.node("h200", **gpus), objects.node("a100", labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB",
-                                                                                       "nvidia.com/gpu.memory": "40536"}, **gpus)])
+    plane.admin.create_all([objects.node("h200", **gpus),
+                            objects.node("a100", labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB",
+                                                         "nvidia.com/gpu.memory": "40536"}, **gpus)])
     done = report(plane, "h200", plane.work / "machine")
     assert done.returncode == 1 and "cannot patch" in done.stderr, done.stderr
     plane.admin.create(things["ClusterRole", "berth-reporter"])
     plane.kubectl("create", "clusterrolebinding", "reports", "--clusterrole=berth-reporter", "--user=nobody")
     wait_for("its rights are enough", lambda: report(plane, "h200", plane.work / "machine").returncode == 0)
-    assert gpu_labels(plane, "h200") == {"model": "NVIDIA-H200", "memory": "143771", "count": "2"}, gpu_labels(plane, "h200")
-    for name, notes, node in (("models", {"berth.dev/gpu-models": "V100,H200"}, "h200"), ("large", {"berth.dev/gpu-memory": "100Gi"}, "h200"),
+    assert gpu_labels(plane, "h200") == {"model": "NVIDIA-H200", "memory": "143771",
+                                         "count": "2"}, gpu_labels(plane, "h200")
+    for name, notes, node in (("models", {"berth.dev/gpu-models": "V100,H200"}, "h200"),
+                              ("large", {"berth.dev/gpu-memory": "100Gi"}, "h200"),
                               ("a100", {"berth.dev/gpu-models": "A100", "berth.dev/gpu-memory": "39Gi"}, "a100")):
-        plane.admin.create(objects.pod(name, scheduler="berth", containers=[objects.container(limits={"nvidia.com/gpu": "1"})],
+        plane.admin.create(objects.pod(name, scheduler="berth",
+                                       containers=[objects.container(limits={"nvidia.com/gpu": "1"})],
                                        annotations=notes))
         wait_for(f"{name} is bound", lambda which=name: plane.admin.get("Pod", which)["spec"].get("nodeName"))
         assert plane.admin.get("Pod", name)["spec"]["nodeName"] == node, name
@@ -220,7 +237,8 @@ def with_an_older_role(plane):
     rules = [{**rule, "resources": [one for one in rule["resources"] if one not in later]} for rule in role["rules"]]
     plane.admin.patch(role, {"rules": [rule for rule in rules if rule["resources"]]})
     berth = plane.client(BERTH)
-    for path in ("/api/v1/limitranges", "/apis/storage.k8s.io/v1/csidrivers", "/apis/storage.k8s.io/v1/csistoragecapacities",
+    for path in ("/api/v1/limitranges", "/apis/storage.k8s.io/v1/csidrivers",
+                 "/apis/storage.k8s.io/v1/csistoragecapacities",
                  "/apis/storage.k8s.io/v1/volumeattachments", "/apis/node.k8s.io/v1/runtimeclasses",
                  "/apis/scheduling.k8s.io/v1alpha2/podgroups"):
         wait_for(f"{path} may not be listed", lambda which=path: berth.ask("GET", which)[0] == 403)
@@ -231,9 +249,11 @@ def with_an_older_role(plane):
     told = [line for line in plane.scheduler.tail(1000) if "watch.refused" in line]
     assert len(told) == len(later), told
     for word in later:
-        assert any(f"({word})" in line and "kubectl apply -f packaging/kubernetes/rbac.yaml" in line for line in told), (word, told)
+        assert any(f"({word})" in line and "kubectl apply -f packaging/kubernetes/rbac.yaml" in line
+                   for line in told), (word, told)
     plane.kubectl("apply", "-f", MANIFESTS / "rbac.yaml")
 
 
 if __name__ == "__main__":
-    run_cases([says_why, applied_together, several_at_once, with_it_down, gpus_are_reported, with_an_older_role])
+    run_cases([refusals_have_reasons, applied_together, several_at_once, without_the_webhook, gpus_are_reported,
+               with_an_older_role])

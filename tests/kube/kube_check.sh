@@ -29,10 +29,13 @@ compare_all() {
 
 "$here/../tools/kube" --cached >/dev/null || exec "$here/../tools/kube" --cached
 kit_begin
-check "kube-scheduler does as it did" compare --who peer "port: t" "taint: e" "spread: two" "preempt: n" "volume: limit"
-check "a scheduler that takes the first node is found out" compare --who first --fails "taint: another value" "node affinity: greater, none" \
-    "port: taken" "port: three" "resources: a milli more" "spread: two constraints" "pods: away from x, by host" "volume: waits, none fits"
+check "kube-scheduler gives the expected results" compare --who peer "port: t" "taint: e" "spread: two" "preempt: n" \
+    "volume: limit"
+check "a scheduler that takes the first node fails" compare --who first --fails "taint: another value" \
+    "node affinity: greater, none" \
+    "port: taken" "port: three" "resources: a milli more" "spread: two constraints" "pods: away from x, by host" \
+    "volume: waits, none fits"
 if [ -x "$BERTH_BUILD/src/kube/berth-kube" ]; then
-    check "berth-kube does as kube-scheduler does" compare_all
+    check "berth-kube gives the results of kube-scheduler" compare_all
 fi
 kit_end

@@ -7,4 +7,5 @@ set -eu
 # shellcheck source=tests/kit.sh
 . "$(dirname "$0")/../kit.sh"
 needs python3 openssl
-exec python3 "$here/kube/rounds.py" --rounds "${ROUNDS:-$(in_part 12 100)}" --api "${KILLS_OF_API:-$(in_part 2 20)}" --seed "${SEED:-1}"
+exec python3 "$here/kube/rounds.py" --rounds "${ROUNDS:-$(in_part 12 100)}" --api "${KILLS_OF_API:-$(in_part 2 20)}" \
+    --seed "${SEED:-1}"

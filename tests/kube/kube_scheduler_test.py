@@ -15,14 +15,17 @@ import objects
 PROGRAM = pathlib.Path(os.environ["BERTH_BUILD"]) / "src/kube/berth-kube"
 MANIFESTS = pathlib.Path(__file__).resolve().parent.parent.parent / "packaging/kubernetes"
 NAME = "berth"
-SHORT_LEASE = ["--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=500ms"]
+SHORT_LEASE = ["--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s",
+               "--leader-elect-retry-period=500ms"]
 DELAYS_S = (0.6, 1.2, 4)
 SLOW_ROUNDS = 3  # renewals of the lease and successive pods, per delay
 
 
 def start(plane, name="berth-kube", token=BERTH, *words, port=None):
-    return plane.berth_kube(name, [PROGRAM, "--kubeconfig", plane.kubeconfig(token, port), "--scheduler-name", NAME, "--lease",
-                                   "berth-system/berth-kube", "--identity", name, *journals.words(plane, name), *words])
+    return plane.berth_kube(name,
+                            [PROGRAM, "--kubeconfig", plane.kubeconfig(token, port), "--scheduler-name", NAME,
+                             "--lease",
+                             "berth-system/berth-kube", "--identity", name, *journals.words(plane, name), *words])
 
 
 def pod(name, **options):
@@ -64,7 +67,8 @@ def placed_as_installed(plane):
     journals.installs(plane, MANIFESTS)
     plane.admin.create_all([objects.node("small", cpu="1"), objects.node("large", cpu="8")])
     plane.scheduler = start(plane)
-    plane.admin.create_all([pod("fits", cpu="4"), pod("never", cpu="9"), objects.pod("other", cpu="1", scheduler="somebody")])
+    plane.admin.create_all([pod("fits", cpu="4"), pod("never", cpu="9"),
+                            objects.pod("other", cpu="1", scheduler="somebody")])
     assert bound(plane, "fits") == "large"
     message = wait_for("it says why not", lambda: condition(plane, "never"))
     assert message["reason"] == "Unschedulable", message
@@ -79,7 +83,7 @@ def placed_as_installed(plane):
     assert node_of(plane, "other") is None
 
 
-def what_others_hold_counts(plane):
+def pods_of_other_schedulers_count(plane):
     plane.admin.create(objects.node("n", cpu="4"))
     plane.admin.create(objects.pod("foreign", cpu="3", on="n", scheduler="somebody"))
     plane.admin.create(pod("large", cpu="2"))
@@ -88,7 +92,7 @@ def what_others_hold_counts(plane):
     assert bound(plane, "large") == "n"
 
 
-def other_reasons_are_told_later(plane):
+def changed_reasons_are_updated_later(plane):
     """Not every new reason is written, but the last one is, even if nothing happens after it."""
     plane.admin.create(objects.node("a", cpu="1"))
     plane.admin.create(pod("waits", cpu="8"))
@@ -97,7 +101,7 @@ def other_reasons_are_told_later(plane):
     wait_for("it counts both nodes", lambda: condition(plane, "waits")["message"].startswith("0/2 nodes are available"))
 
 
-def those_of_lower_priority_give_way(plane):
+def lower_priorities_are_preempted(plane):
     plane.admin.create(objects.node("n", cpu="4"))
     plane.priority_class("urgent", 1000)
     plane.admin.create_all([pod("low-1", cpu="2", terminationGracePeriodSeconds=30), pod("low-2", cpu="2")])
@@ -114,7 +118,7 @@ def those_of_lower_priority_give_way(plane):
     plane.leave(kubelet)
 
 
-def gates_are_waited_for(plane):
+def scheduling_gates_are_respected(plane):
     plane.admin.create(objects.node("n"))
     made = plane.admin.create(pod("gated", cpu="1", schedulingGates=[{"name": "tests/later"}]))
     plane.admin.create(pod("free", cpu="1"))
@@ -126,12 +130,13 @@ def gates_are_waited_for(plane):
 
 def claim(name, storage_class):
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"},
-            "spec": {"storageClassName": storage_class, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+            "spec": {"storageClassName": storage_class, "accessModes": ["ReadWriteOnce"],
+                     "resources": {"requests": {"storage": "1Gi"}}}}
 
 
 def storage_class(name, provisioner):
-    return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}, "provisioner": provisioner,
-            "volumeBindingMode": "WaitForFirstConsumer"}
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+            "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
 
 
 def mounts(name):
@@ -143,8 +148,8 @@ def volumes_wait_for_their_pod(plane):
     plane.admin.create_all([objects.node("near"), objects.node("far")])
     plane.admin.create_all([storage_class("local", "kubernetes.io/no-provisioner"), storage_class("made", "csi.tests")])
     disk = plane.admin.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}, "spec": {
-        "capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local", "local": {"path": "/mnt"},
-        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+        "capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
+        "local": {"path": "/mnt"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
             {"key": "kubernetes.io/hostname", "operator": "In", "values": ["far"]}]}]}}}})
     plane.admin.patch(disk, {"status": {"phase": "Available"}}, "/status")
     plane.admin.create_all([claim("kept", "local"), claim("fresh", "made"), claim("none", "local")])
@@ -165,8 +170,9 @@ def slow_answers_begin(plane):
     plane.slow = []
     for delay in DELAYS_S:
         proxy, name = DelayProxy(plane.port, delay), f"slow-{delay}"
-        plane.slow.append((name, delay, proxy, start(plane, name, ADMIN, "--scheduler-name", name, "--lease", f"berth-system/{name}",
-                                                     port=proxy.port)))
+        plane.slow.append((name, delay, proxy,
+                           start(plane, name, ADMIN, "--scheduler-name", name, "--lease", f"berth-system/{name}",
+                                 port=proxy.port)))
 
 
 def slow_answers_bind(plane):
@@ -215,17 +221,19 @@ def the_api_server_comes_back(plane):
     assert bound(plane, "after") == "n"
 
 
-def asker(program):
+def http_getter(program):
     def ask(path):
-        return subprocess.run(["curl", "-s", "-o", "-", "-w", "\n%{http_code}", f"http://127.0.0.1:{program.port}{path}"],
+        return subprocess.run(["curl", "-s", "-o", "-", "-w", "\n%{http_code}",
+                               f"http://127.0.0.1:{program.port}{path}"],
                               capture_output=True, text=True, check=False).stdout
     return ask
 
 
-def without_a_disk_it_goes_on(plane):
+def it_runs_without_a_disk(plane):
     """Decisions are not recorded then, and /readyz tells it."""
-    program = start(plane, "no-disk", BERTH, "--no-lease", "--scheduler-name", "lonely", "--journal", "/dev/null/journal")
-    ask = asker(program)
+    program = start(plane, "no-disk", BERTH, "--no-lease", "--scheduler-name", "lonely", "--journal",
+                    "/dev/null/journal")
+    ask = http_getter(program)
     plane.admin.create_all([objects.node("n"), objects.pod("p", cpu="1", scheduler="lonely")])
     assert bound(plane, "p") == "n"
     assert "the journal is not being written: " in ask("/readyz") and ask("/readyz").endswith("200"), ask("/readyz")
@@ -243,27 +251,29 @@ def each_name_has_its_profile(plane):
     plane.admin.create(objects.pod("foreign", cpu="1", scheduler="somebody"))
     plane.caught_up(program=program)
     for i in range(3):
-        plane.admin.create_all([objects.pod(f"{name}-{i}", cpu="1", memory="1Mi", scheduler=name) for name in ("spreads", "packs")])
+        plane.admin.create_all([objects.pod(f"{name}-{i}", cpu="1", memory="1Mi", scheduler=name)
+                                for name in ("spreads", "packs")])
     plane.admin.create_all([objects.pod(f"{name}-never", cpu="17", scheduler=name) for name in ("spreads", "packs")])
     places = {f"{name}-{i}": bound(plane, f"{name}-{i}") for name in ("spreads", "packs") for i in range(3)}
     assert places == {**{f"spreads-{i}": "idle" for i in range(3)}, **{f"packs-{i}": "busy" for i in range(3)}}, places
 
     def reporters():
         found = {one["involvedObject"]["name"]: one["reportingComponent"] for one in plane.admin.list("Event")
-                 if one["reason"] in ("Scheduled", "FailedScheduling") and one["involvedObject"]["name"].startswith(("spreads-", "packs-"))}
+                 if one["reason"] in ("Scheduled", "FailedScheduling")
+                 and one["involvedObject"]["name"].startswith(("spreads-", "packs-"))}
         return found if {*places, "spreads-never", "packs-never"} <= {*found} else None
     found = wait_for("events are written", reporters)
     assert all(found[name] == name.split("-")[0] for name in found), found
     assert node_of(plane, "foreign") is None and condition(plane, "foreign") is None
-    told = asker(program)("/metrics")
+    told = http_getter(program)("/metrics")
     for name, profile in (("spreads", "default"), ("packs", "pack")):
         assert f'berth_kube_pods_bound_total{{scheduler="{name}",profile="{profile}"}} 3\n' in told, told
     plane.leave(program)
 
 
-def it_can_be_asked(plane):
+def health_and_metrics_are_served(plane):
     program = start(plane, "asked", BERTH)
-    ask = asker(program)
+    ask = http_getter(program)
     wait_for("it is ready", lambda: ask("/readyz").endswith("200"))
     told = ask("/metrics")
     assert "berth_kube_objects{what=\"pods\"}" in told, told
@@ -272,16 +282,18 @@ def it_can_be_asked(plane):
     plane.leave(program)
     # Without rights it never becomes ready, and reports what is forbidden.
     program = start(plane, "nobody", NOBODY)
-    ask = asker(program)
+    ask = http_getter(program)
     wait_for("it says what it may not do", lambda: said(program, "forbidden"))
     assert ask("/healthz").endswith("200") and ask("/readyz").endswith("503")
     plane.leave(program)
 
 
 def main():
-    run_cases([placed_as_installed, slow_answers_begin, what_others_hold_counts, other_reasons_are_told_later, those_of_lower_priority_give_way, gates_are_waited_for,
-               volumes_wait_for_their_pod, slow_answers_bind, another_takes_over, the_api_server_comes_back, it_can_be_asked,
-               without_a_disk_it_goes_on, each_name_has_its_profile, journals.every_plan_is_made_again], clear)
+    run_cases([placed_as_installed, slow_answers_begin, pods_of_other_schedulers_count,
+               changed_reasons_are_updated_later, lower_priorities_are_preempted, scheduling_gates_are_respected,
+               volumes_wait_for_their_pod, slow_answers_bind, another_takes_over, the_api_server_comes_back,
+               health_and_metrics_are_served,
+               it_runs_without_a_disk, each_name_has_its_profile, journals.every_plan_is_made_again], clear)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ import objects
 def peer_binds_a_pod(plane):
     plane.admin.create_all([objects.node("small", cpu="1"), objects.node("large", cpu="8")])
     plane.peer("peer")
-    pods = plane.admin.create_all([objects.pod("fits", cpu="4", scheduler="peer"), objects.pod("never", cpu="9", scheduler="peer")])
+    pods = plane.admin.create_all([objects.pod("fits", cpu="4", scheduler="peer"),
+                                   objects.pod("never", cpu="9", scheduler="peer")])
 
     def bound():
         return plane.admin.get("Pod", "fits")["spec"].get("nodeName")
@@ -39,12 +40,14 @@ def volumes_stand_in(plane):
                         "provisioner": "csi.tests", "volumeBindingMode": "WaitForFirstConsumer"})
     plane.admin.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {
         "name": "data", "namespace": "default", "annotations": {"volume.kubernetes.io/selected-node": "home"}},
-        "spec": {"storageClassName": "made", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}})
-    wait_for("the claim is bound", lambda: plane.admin.get("PersistentVolumeClaim", "data")["status"]["phase"] == "Bound")
+        "spec": {"storageClassName": "made", "accessModes": ["ReadWriteOnce"],
+                 "resources": {"requests": {"storage": "1Gi"}}}})
+    wait_for("the claim is bound",
+             lambda: plane.admin.get("PersistentVolumeClaim", "data")["status"]["phase"] == "Bound")
     plane.leave(stand_in)
 
 
-def others_may_nothing(plane):
+def other_users_have_no_rights(plane):
     for token in (NOBODY, BERTH):  # until a role is bound to it
         assert plane.client(token).ask("GET", "/api/v1/nodes")[0] == 403, token
     assert plane.client("wrong").ask("GET", "/api/v1/nodes")[0] == 401
@@ -59,7 +62,7 @@ def survives_a_kill(plane):
 
 
 def main():
-    run_cases([peer_binds_a_pod, kubelet_stands_in, volumes_stand_in, others_may_nothing, survives_a_kill])
+    run_cases([peer_binds_a_pod, kubelet_stands_in, volumes_stand_in, other_users_have_no_rights, survives_a_kill])
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ def meta(name, namespace=None, labels=None, annotations=None):
     return found
 
 
-def node(name, cpu="4", memory="16Gi", pods="110", labels=None, taints=None, images=None, annotations=None, unschedulable=False,
-         extra=None):
+def node(name, cpu="4", memory="16Gi", pods="110", labels=None, taints=None, images=None, annotations=None,
+         unschedulable=False, extra=None):
     """Returns a ready node; `extra` are further resources."""
     resources = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "100Gi", **(extra or {})}
     spec = {}
@@ -21,13 +21,16 @@ def node(name, cpu="4", memory="16Gi", pods="110", labels=None, taints=None, ima
     if unschedulable:
         spec["unschedulable"] = True
     return {"apiVersion": "v1", "kind": "Node",
-            "metadata": meta(name, labels={"kubernetes.io/hostname": name, **(labels or {})}, annotations=annotations), "spec": spec,
-            "status": {"capacity": resources, "allocatable": resources, "images": images or [],
-                       "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready",
-                                       "lastHeartbeatTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
+            "metadata": meta(name, labels={"kubernetes.io/hostname": name, **(labels or {})}, annotations=annotations),
+            "spec": spec, "status": {"capacity": resources, "allocatable": resources, "images": images or [],
+                                     "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady",
+                                                     "message": "ready",
+                                                     "lastHeartbeatTime": "2026-01-01T00:00:00Z",
+                                                     "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
 
 
-def container(name="c", cpu=None, memory=None, limits=None, ports=None, image="registry.local/none:1", restart=None, **extra):
+def container(name="c", cpu=None, memory=None, limits=None, ports=None, image="registry.local/none:1", restart=None,
+              **extra):
     requests = {key: value for key, value in {"cpu": cpu, "memory": memory, **extra}.items() if value is not None}
     found = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent"}
     if requests or limits:
@@ -39,8 +42,8 @@ def container(name="c", cpu=None, memory=None, limits=None, ports=None, image="r
     return found
 
 
-def pod(name, cpu=None, memory=None, namespace="default", scheduler="default-scheduler", labels=None, containers=None, on=None,
-        annotations=None, **spec):
+def pod(name, cpu=None, memory=None, namespace="default", scheduler="default-scheduler", labels=None, containers=None,
+        on=None, annotations=None, **spec):
     """Returns a pending pod, or one that is already on a node."""
     found = {"schedulerName": scheduler, "terminationGracePeriodSeconds": 0,
              "containers": containers or [container(cpu=cpu, memory=memory)], **spec}
@@ -91,7 +94,8 @@ def fields(operator, *names):
 
 
 def port(number, host_ip=None, protocol=None):
-    return {"containerPort": 80, "hostPort": number, **({"hostIP": host_ip} if host_ip else {}), **({"protocol": protocol} if protocol else {})}
+    return {"containerPort": 80, "hostPort": number, **({"hostIP": host_ip} if host_ip else {}),
+            **({"protocol": protocol} if protocol else {})}
 
 
 def spread(key=ZONE, skew=1, hard=True, select=None, **more):
@@ -110,5 +114,6 @@ def pod_term(app="x", key=ZONE, **more):
 def pod_affinity(*terms, anti=False, soft=False):
     kind = "podAntiAffinity" if anti else "podAffinity"
     if soft:
-        return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 10, "podAffinityTerm": term} for term in terms]}}
+        return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 10, "podAffinityTerm": term} for term in terms]}}
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}

@@ -23,12 +23,13 @@ NAME = "rounds"
 NODES, NODE_CPU = 10, 8  # cores of each node
 SIZES = (1, 2, 3)
 # A killed instance is followed by one with another identity, which waits until the lease expires.
-SHORT_LEASE = ["--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms"]
+SHORT_LEASE = ["--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s",
+               "--leader-elect-retry-period=500ms"]
 # However pods are distributed, some node has 3 free cores while fewer than 6 are used on average.
 CORES_MOST = NODES * (NODE_CPU - max(SIZES) + 1)
 
 
-class Judge:
+class PodChecker:
     """Checks every change of every pod."""
 
     def __init__(self):
@@ -59,13 +60,15 @@ class Rounds:
 
     def __init__(self, plane, seed):
         self.plane, self.rng, self.made = plane, random.Random(seed), 0
-        self.judge = Judge()
+        self.checker = PodChecker()
         plane.admin.create_all([objects.node(f"n{number}", cpu=str(NODE_CPU)) for number in range(NODES)])
-        self.follower = Follower(plane.admin, ("Pod", "Node"), self.judge.heard)
+        self.follower = Follower(plane.admin, ("Pod", "Node"), self.checker.heard)
         self.berth = self.start("berth-kube")
 
     def start(self, name, *options):
-        return self.plane.run(name, [BERTH, "--kubeconfig", self.plane.kubeconfig(), "--scheduler-name", NAME, *SHORT_LEASE, *options])
+        return self.plane.run(name,
+                              [BERTH, "--kubeconfig", self.plane.kubeconfig(), "--scheduler-name", NAME, *SHORT_LEASE,
+                               *options])
 
     def unbound(self):
         return [pod for pod in self.follower.list("Pod") if not pod["spec"].get("nodeName")]
@@ -107,14 +110,16 @@ class Rounds:
 
     def settle(self):
         def all_bound():
-            assert not self.judge.faults, self.judge.faults
-            return not self.unbound() and self.judge.bound >= self.made
+            assert not self.checker.faults, self.checker.faults
+            return not self.unbound() and self.checker.bound >= self.made
         try:
             wait_for("every pod is bound", all_bound)
         except AssertionError as error:
-            left = [(pod["metadata"]["name"], self.cpu(pod), [c.get("message") for c in pod.get("status", {}).get("conditions", [])])
+            left = [(pod["metadata"]["name"], self.cpu(pod),
+                     [c.get("message") for c in pod.get("status", {}).get("conditions", [])])
                     for pod in self.unbound()]
-            raise AssertionError(f"{error}; {self.judge.bound} of {self.made} were; cores used: {self.truth()}; left: {left}") from error
+            raise AssertionError(f"{error}; {self.checker.bound} of {self.made} were; cores used: {self.truth()}; "
+                                 f"left: {left}") from error
 
     @staticmethod
     def cpu(pod):
@@ -158,7 +163,8 @@ def main():
         try:
             rounds.run(options.rounds, options.api)
             rounds.settle()
-            print(f"ok 1 - {options.rounds} kills, {options.api} of the API server, {rounds.made} pods, seed {options.seed}", flush=True)
+            print(f"ok 1 - {options.rounds} kills, {options.api} of the API server, {rounds.made} pods, "
+                  f"seed {options.seed}", flush=True)
             print(f"ok 2 - the other took over, pods were bound again after {rounds.two():.1f} s")
             print("1..2")
         except (AssertionError, Refused):

@@ -55,7 +55,8 @@ class Kubelet:
         while status < 400 and pod["status"].get("phase") == "Pending":
             patch = {"metadata": {"resourceVersion": pod["metadata"]["resourceVersion"]}, "status": {
                 "phase": "Running", "startTime": now(), "conditions": [
-                    {"type": kind, "status": "True", "lastTransitionTime": now()} for kind in ("PodScheduled", "Ready")]}}
+                    {"type": kind, "status": "True", "lastTransitionTime": now()}
+                    for kind in ("PodScheduled", "Ready")]}}
             if self.client.ask("PATCH", path + "/status", patch, "application/merge-patch+json")[0] != 409:
                 return  # done, or the pod is gone
             status, pod = self.client.ask("GET", path)
@@ -111,12 +112,13 @@ class Volumes:
             if found["provisioner"].startswith(("kubernetes.io/no-provisioner", "by-hand")):
                 return
             self.client.create({
-                "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"{meta['name']}-{meta['uid'][:8]}"},
-                "spec": {"capacity": {"storage": spec["resources"]["requests"]["storage"]}, "accessModes": spec["accessModes"],
-                         "storageClassName": spec["storageClassName"],
+                "apiVersion": "v1", "kind": "PersistentVolume",
+                "metadata": {"name": f"{meta['name']}-{meta['uid'][:8]}"},
+                "spec": {"capacity": {"storage": spec["resources"]["requests"]["storage"]},
+                         "accessModes": spec["accessModes"], "storageClassName": spec["storageClassName"],
                          "csi": {"driver": found["provisioner"], "volumeHandle": meta["uid"]},
-                         "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": meta["namespace"],
-                                      "name": meta["name"], "uid": meta["uid"]},
+                         "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                                      "namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]},
                          "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
                              {"key": ACCESSIBLE, "operator": "In", "values": [node]}]}]}}}})
         except Refused as error:
@@ -142,9 +144,12 @@ class Claims:
         meta = pod["metadata"]
         for volume in own_claims(pod):
             self.make_one({
-                "apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": volume["ephemeral"]["volumeClaimTemplate"]["spec"],
-                "metadata": {"name": f"{meta['name']}-{volume['name']}", "namespace": meta["namespace"], "ownerReferences": [
-                    {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"], "controller": True}]}})
+                "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                "spec": volume["ephemeral"]["volumeClaimTemplate"]["spec"],
+                "metadata": {"name": f"{meta['name']}-{volume['name']}", "namespace": meta["namespace"],
+                             "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"],
+                     "controller": True}]}})
 
     def make_one(self, claim):
         end = time.monotonic() + PATIENCE

@@ -16,15 +16,16 @@ PROGRAM = pathlib.Path(os.environ["BERTH_BUILD"]) / "src/kube/berth-kube"
 MANIFESTS = pathlib.Path(__file__).resolve().parent.parent.parent / "packaging/kubernetes"
 NAME = "berth"
 # Instances that are killed and replaced have a short lease, so that the next one leads in seconds.
-FOLLOWED = ["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=500ms"] \
-    if sys.argv[1:] == ["kills"] else []
+FOLLOWED = ["--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s",
+            "--leader-elect-retry-period=500ms"] if sys.argv[1:] == ["kills"] else []
 OURS = {"Queue": "queues", "Group": "groups", "User": "users", "Domain": "domains", "Policy": "policies"}
 KINDS.update({kind: ("apis/berth.dev/v1", plural, False) for kind, plural in OURS.items()})
 
 
 def start(plane, name="berth-kube"):
-    return plane.berth_kube(name, [PROGRAM, "--kubeconfig", plane.kubeconfig(BERTH), "--scheduler-name", NAME, "--lease",
-                                   "berth-system/berth-kube", "--identity", name, *FOLLOWED, *journals.words(plane, name)])
+    return plane.berth_kube(name,
+                            [PROGRAM, "--kubeconfig", plane.kubeconfig(BERTH), "--scheduler-name", NAME, "--lease",
+                             "berth-system/berth-kube", "--identity", name, *FOLLOWED, *journals.words(plane, name)])
 
 
 def tenant(kind, name, **spec):
@@ -84,7 +85,7 @@ def clear(plane):
     plane.caught_up()
 
 
-def found_when_installed(plane):
+def kinds_are_found_when_installed(plane):
     """berth-kube starts before its kinds are installed, finds them then, and its rights suffice."""
     for name in ("namespace", "rbac"):
         plane.kubectl("apply", "-f", MANIFESTS / f"{name}.yaml")
@@ -100,8 +101,8 @@ def found_when_installed(plane):
     bound(plane, "mine")
     wait_for("the queue says so", lambda: use(plane, "Queue", "q") == (0, 1, "1"))
     shown = plane.kubectl("get", "bqueue", "q").splitlines()
-    assert shown[0].split() == ["NAME", "PARENT", "PRIORITY", "POLICY", "PENDING", "RUNNING", "CPU", "GPU", "USE", "SPENT", "ACCEPTED",
-                                "AGE"], shown
+    assert shown[0].split() == ["NAME", "PARENT", "PRIORITY", "POLICY", "PENDING", "RUNNING", "CPU", "GPU", "USE",
+                                "SPENT", "ACCEPTED", "AGE"], shown
     assert "True" in shown[1], shown
 
 
@@ -109,7 +110,8 @@ def schemas_refuse(plane):
     """Faults that a schema can express are refused by the API server itself."""
     for thing, part in (
             (tenant("Queue", "a.b"), "DNS label"), (tenant("Queue", "a", parent="a"), "its own parent"),
-            (tenant("Group", "g", level=101), "less than or equal to 100"), (tenant("Queue", "a", weight=0), "greater than or equal to 1"),
+            (tenant("Group", "g", level=101), "less than or equal to 100"),
+            (tenant("Queue", "a", weight=0), "greater than or equal to 1"),
             (tenant("Domain", "d", nodes=["n"], require=[{"key": "a"}]), "nodes or require"),
             (tenant("Policy", "p", formula="return age", weights={"age": 1}), "give one of them")):
         try:
@@ -120,7 +122,7 @@ def schemas_refuse(plane):
             raise AssertionError(f"accepted: {thing}")
 
 
-def bad_formula_is_told(plane):
+def a_bad_formula_is_reported(plane):
     """A bad formula is refused and the old one stays in force, also after a restart."""
     plane.admin.create(objects.node("n", cpu="2"))
     policy = tenant("Policy", "default", formula="return -size")
@@ -177,7 +179,7 @@ def group_limit_over_queues(plane):
     bound(plane, "c")
 
 
-def borrowed_and_given_back(plane):
+def borrowed_shares_are_reclaimed(plane):
     """A queue borrows beyond its guarantee; a queue with a guarantee reclaims its share."""
     plane.admin.create_all([objects.node("n", cpu="4"), tenant("Queue", "x", quota={"guarantees": {"cpu": 2}}),
                             tenant("Queue", "y", quota={"guarantees": {"cpu": 2}})])
@@ -192,7 +194,8 @@ def borrowed_and_given_back(plane):
     assert left == ["x0", "x1", "y0"], left
     plane.admin.create(pod("x4", "x", cpu="1"))
     refusal(plane, "x4", "Insufficient cpu")
-    wait_for("the queues say so", lambda: (use(plane, "Queue", "x"), use(plane, "Queue", "y")) == ((1, 2, "2"), (0, 1, "2")))
+    wait_for("the queues say so",
+             lambda: (use(plane, "Queue", "x"), use(plane, "Queue", "y")) == ((1, 2, "2"), (0, 1, "2")))
     plane.admin.delete(pod("y0"), grace=0)
     bound(plane, "x4")
 
@@ -214,7 +217,8 @@ def queue_priority(plane):
 
 
 def domains_bound_queues(plane):
-    plane.admin.create_all([objects.node("a", cpu="8", labels={"part": "left"}), objects.node("b", cpu="2", labels={"part": "right"}),
+    plane.admin.create_all([objects.node("a", cpu="8", labels={"part": "left"}),
+                            objects.node("b", cpu="2", labels={"part": "right"}),
                             tenant("Domain", "right", require=[{"key": "part", "values": ["right"]}]),
                             tenant("Queue", "q", domains=["right"])])
     until(plane, "Queue", "q", "True")
@@ -232,7 +236,7 @@ def usage(plane, kind, name):
     return plane.admin.get(kind, name).get("status", {}).get("usage", {})
 
 
-def use_told(plane, name):
+def record_usage(plane, name):
     """Runs a pod of the user for two seconds, and waits until its usage is in the status."""
     plane.admin.create(pod(f"{name}-old", "q", user=name, cpu="1"))
     bound(plane, f"{name}-old")
@@ -242,12 +246,13 @@ def use_told(plane, name):
     wait_for("its end is told", lambda: usage(plane, "User", name)["own"] >= 1000 and use(plane, "User", name)[1] == 0)
 
 
-def past_use_outlives_its_leader(plane):
+def past_usage_survives_its_leader(plane):
     """A user with more past usage comes later, also for a new leader that only watched until the old one was killed."""
-    plane.admin.create_all([objects.node("n", cpu="2"), tenant("Queue", "q", policy="fair-share"), tenant("User", "ann"), tenant("User", "bob")])
+    plane.admin.create_all([objects.node("n", cpu="2"), tenant("Queue", "q", policy="fair-share"),
+                            tenant("User", "ann"), tenant("User", "bob")])
     until(plane, "Queue", "q", "True")
     follower = start(plane, "berth-kube-2")
-    use_told(plane, "ann")
+    record_usage(plane, "ann")
     plane.admin.create_all([pod("full", cpu="1"), pod("rest", cpu="1")])
     bound(plane, "full", "rest")
     plane.leave(plane.scheduler, signal.SIGKILL)
@@ -260,19 +265,20 @@ def past_use_outlives_its_leader(plane):
     assert node_of(plane, "ann-new") is None
 
 
-def spent_totals_outlive_a_kill(plane):
+def spent_totals_survive_a_kill(plane):
     """Spent totals survive a kill, and a status counts: with everything spent, pods are refused."""
     user = tenant("User", "dan", quota={"totals": [{"resource": "cpu", "hours": 2, "period": "30d"}]})
     plane.admin.create_all([objects.node("n", cpu="3"), tenant("Queue", "q"), user])
     until(plane, "User", "dan", "True")
-    use_told(plane, "dan")
+    record_usage(plane, "dan")
     plane.leave(plane.scheduler, signal.SIGKILL)
     said = usage(plane, "User", "dan")
     assert [one["resource"] for one in said["totals"]] == ["cpu"] and said["totals"][0]["spent"] >= 1000, said
     plane.scheduler = start(plane)
     plane.admin.create(pod("one", "q", user="dan", cpu="1"))
     bound(plane, "one")
-    now = wait_for("what runs is told, too", lambda: usage(plane, "User", "dan")["at"] > said["at"] and usage(plane, "User", "dan"))
+    now = wait_for("what runs is told, too",
+                   lambda: usage(plane, "User", "dan")["at"] > said["at"] and usage(plane, "User", "dan"))
     since = datetime.datetime.fromisoformat(now["at"][:19]) - datetime.datetime.fromisoformat(said["at"][:19])
     more = now["totals"][0]["spent"] - said["totals"][0]["spent"]  # spent by one core since then
     assert 0 <= more <= 1000 * (since.total_seconds() + 1), (said, now)
@@ -288,9 +294,9 @@ def spent_totals_outlive_a_kill(plane):
 
 
 # these cases wait for leases, and for a status that is written once a minute
-KILLS = [found_when_installed, past_use_outlives_its_leader, spent_totals_outlive_a_kill]
-CASES = [found_when_installed, schemas_refuse, bad_formula_is_told, order_of_creation_does_not_matter, group_limit_over_queues,
-         borrowed_and_given_back, queue_priority, domains_bound_queues]
+KILLS = [kinds_are_found_when_installed, past_usage_survives_its_leader, spent_totals_survive_a_kill]
+CASES = [kinds_are_found_when_installed, schemas_refuse, a_bad_formula_is_reported, order_of_creation_does_not_matter,
+         group_limit_over_queues, borrowed_shares_are_reclaimed, queue_priority, domains_bound_queues]
 
 
 if __name__ == "__main__":

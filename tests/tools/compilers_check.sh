@@ -40,15 +40,17 @@ END
 files=$(find "$source/src/base" "$source/src/core" -name '*.c' \
     ! -name '*_test.c' ! -name '*_fuzz.c' ! -name '*_check.c')
 kit=
-for file in world node_random shape_random state_random policy_random rules rules_held claims_random rules_topology rules_relief; do
-    kit="$kit $source/tests/$file.c"
+for file in world node_random shape_random state_random policy_random rules rules_held claims_random rules_topology \
+    rules_relief; do
+    kit="$kit $source/tests/plan/$file.c"
 done
 files="$files $kit"
 
 # Plans are bit-identical only with these flags; see meson.build.
 build() {
     # shellcheck disable=SC2086 # a list of words
-    "$1" "$2" -std=gnu17 -D_GNU_SOURCE '-DBERTH_VERSION="check"' -ffp-contract=off -w "-I$source/src" "-I$source/tests" \
+    "$1" "$2" -std=gnu17 -D_GNU_SOURCE '-DBERTH_VERSION="check"' -ffp-contract=off -w "-I$source/src" \
+        "-I$source/tests/plan" \
         -o "$3" "$work/hashes.c" $files
 }
 

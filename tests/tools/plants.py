@@ -28,7 +28,8 @@ KINDS = [
 def run(berth, plant, seed):
     """Returns None if the bug was not detected, else (the check that detected it, events)."""
     command = [berth, "sim", "cluster", "--seed", str(seed), "-o", "json", *KINDS[seed % len(KINDS)]]
-    done = subprocess.run(command, env={**os.environ, "BERTH_PLANT": plant}, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, env={**os.environ, "BERTH_PLANT": plant}, capture_output=True, text=True,
+                          timeout=600)
     if done.returncode == 0:
         return None
     if done.returncode < 0:
@@ -47,7 +48,8 @@ TABLES = [
             "pods": "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np0,1000,1,1,500\np1,1000,1,2,1000\np2,1000,1,0,0\n",
             "arrivals": "# pods 3\n2\n0\n1\n# nodes 2\n0\n1\n",
         },
-        ["openb", "--nodes", "{nodes}", "--pods", "{pods}", "--arrivals", "{arrivals}", "--policy", "bestfit", "-o", "csv"],
+        ["openb", "--nodes", "{nodes}", "--pods", "{pods}", "--arrivals", "{arrivals}", "--policy", "bestfit", "-o",
+         "csv"],
     ),
 ]
 

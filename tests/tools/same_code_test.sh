@@ -26,8 +26,8 @@ begin() {
     git tag base
 }
 
-# judged STATUS WORDS [OPTION]: commits the changes, compares them with `base`, and expects this status and these words.
-judged() {
+# compared STATUS WORDS [OPTION]: commits the changes, compares them with `base`, expects this status and these words.
+compared() {
     git add -A
     git commit -qm changed
     ends "$1" "$same_code" ${3:+"$3"} base || return
@@ -39,19 +39,19 @@ comments_and_moves() {
     sed -i 's/Doubles\./Returns the double of x./' a.c
     git mv b.c c.c
     sed -i 's/b\.c/c.c/' meson.build
-    judged 0 '2 files compared, 0 differ, 0 added, 0 removed, 0 symbols renamed'
+    compared 0 '2 files compared, 0 differ, 0 added, 0 removed, 0 symbols renamed'
 }
 
 renames() {
     begin
     sed -i 's/\btwice\b/doubled/g; s/\bx\b/value/g' a.c b.c
-    judged 0 'renamed: twice -> doubled'
+    compared 0 'renamed: twice -> doubled'
 }
 
 other_code() {
     begin
     sed -i 's/2 \* x/3 * x/' a.c
-    judged 1 'a.c: .text differs'
+    compared 1 'a.c: .text differs'
 }
 
 another_function_is_called() {
@@ -61,33 +61,33 @@ another_function_is_called() {
     git commit -qm base
     git tag -f base >/dev/null
     sed -i 's/\btwice\b/thrice/g' b.c
-    judged 1 'not one to one: twice -> '
+    compared 1 'not one to one: twice -> '
 }
 
 texts() {
     begin
     sed -i 's/: four/: 4/' b.c
-    judged 1 'b.c: .rodata' && ends 0 "$same_code" --texts base
+    compared 1 'b.c: .rodata' && ends 0 "$same_code" --texts base
 }
 
 texts_and_code() {
     begin
     sed -i 's/: four/: 4/; s/twice(2)/twice(3)/' b.c
-    judged 1 'b.c: more than string literals differs' --texts
+    compared 1 'b.c: more than string literals differs' --texts
 }
 
 a_new_file_is_listed() {
     begin
     echo 'int five(void); int five(void) { return 5; }' >e.c
     sed -i "s/'b\\.c'/'b.c', 'e.c'/" meson.build
-    judged 0 'e.c: only in HEAD'
+    compared 0 'e.c: only in HEAD'
 }
 
 check "comments and moves change nothing" comments_and_moves
 check "renames change nothing" renames
-check "other code is found" other_code
+check "changed code is found" other_code
 check "a call of another function is found" another_function_is_called
-check "other texts are found, or allowed" texts
-check "other texts allow no other code" texts_and_code
+check "changed texts are found, or allowed" texts
+check "allowed texts do not allow changed code" texts_and_code
 check "a new file is listed" a_new_file_is_listed
 kit_end

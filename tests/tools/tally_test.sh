@@ -15,8 +15,10 @@ kit_begin
 # nothing to do.
 fake_folder() {
     local name rows=
-    for name; do rows="$rows, {\"name\": \"$name\", \"suite\": [\"berth:test\"], \"cmd\": [\"bash\", \"$work/$name.sh\"], \"env\": {},
-        \"timeout\": 20, \"depends\": [], \"priority\": 0}"; done
+    for name; do
+        rows="$rows, {\"name\": \"$name\", \"suite\": [\"berth:test\"], \"cmd\": [\"bash\", \"$work/$name.sh\"],
+        \"env\": {}, \"timeout\": 20, \"depends\": [], \"priority\": 0}"
+    done
     mkdir -p "$work/tools" "$work/tests" "$work/dir/meson-info"
     rm -f "$work"/*.runs "$work/tests/unstable"
     cp "$tools/test" "$tools/tally" "$tools/retry.py" "$work/tools"
@@ -42,7 +44,8 @@ END
 
 # tally TARGET...: runs tally as the outermost one; its output is in $work/said, the repeated part of it in $work/again.
 tally() {
-    env -u BERTH_RESULTS BERTH_PATIENCE=60 BUILD="$work/out" MAKE="$work/make" "$work/tools/tally" "$@" >"$work/said" 2>&1 && return 1
+    env -u BERTH_RESULTS BERTH_PATIENCE=60 BUILD="$work/out" MAKE="$work/make" "$work/tools/tally" "$@" >"$work/said" \
+        2>&1 && return 1
     sed '1,/^== what failed, once more/d' "$work/said" >"$work/again"
 }
 
@@ -68,21 +71,26 @@ cases_within_a_case() {
     } >"$work/a.sh"
     fake_folder a
     tally fails
-    tells '    | not ok 2 - all of them' && tells '    | # not ok 101 - wrong' && tells '    | # # because' && hushes 'right' && hushes behind
+    tells '    | not ok 2 - all of them' && tells '    | # not ok 101 - wrong' && tells '    | # # because' &&
+        hushes 'right' && hushes behind
 }
 
 what_was_printed_before() {
-    printf '%s\n' 'echo 1..2; echo "ok 1 - a"; echo "seed 7: bad"; echo "not ok 2 - b"; echo "# b.c:1: error"; exit 1' >"$work/a.sh"
+    printf '%s\n' 'echo 1..2; echo "ok 1 - a"; echo "seed 7: bad"; echo "not ok 2 - b"; echo "# b.c:1: error"; exit 1' \
+        >"$work/a.sh"
     fake_folder a
     tally fails
     tells '    | seed 7: bad' && tells '    | # b.c:1: error' && hushes 'ok 1'
 }
 
 the_end_of_what_broke_off() {
-    printf '%s\n' 'echo 1..200; for i in $(seq 99); do echo "ok $i - c$i"; done; echo "x.c:3: assertion failed"; kill -ABRT $$' >"$work/a.sh"
+    printf '%s\n' \
+        'echo 1..200; for i in $(seq 99); do echo "ok $i - c$i"; done; echo "x.c:3: assertion failed"; kill -ABRT $$' \
+        >"$work/a.sh"
     fake_folder a
     tally fails
-    tells '    | x.c:3: assertion failed' && tells '    ended by signal SIGABRT' && tells '    | ok 99 - c99' && hushes 'c50'
+    tells '    | x.c:3: assertion failed' && tells '    ended by signal SIGABRT' && tells '    | ok 99 - c99' &&
+        hushes 'c50'
 }
 
 thirty_lines_at_most() {
@@ -120,7 +128,8 @@ builds_that_fail() {
 what_passes_is_not_told_again() {
     echo 'exit 0' >"$work/a.sh"
     fake_folder a
-    ! tally fails && ! grep -q 'once more' "$work/said" && [ "$(tail -n 1 "$work/said")" = "1 passed, 0 failed, 0 skipped" ]
+    ! tally fails && ! grep -q 'once more' "$work/said" &&
+        [ "$(tail -n 1 "$work/said")" = "1 passed, 0 failed, 0 skipped" ]
 }
 
 # Runs six programs and six scripts, or six programs alone. As many of both kinds run at once as there are processors;
@@ -135,7 +144,8 @@ import runner
 running, lock, max_scripts = [], threading.Lock(), 0
 
 def crowd(unused, kinds, wanted=1):
-    """The most that ran at a time, and of how many kinds they were the first time. None ends before so many run, if these come."""
+    """Returns the most tests that ran at a time, and of how many kinds they were at first. No test ends before `wanted`
+    of them run, or 20 s have passed."""
     seen, crowded = [], threading.Event()
     def run(test, slow):
         global max_scripts
@@ -151,7 +161,8 @@ def crowd(unused, kinds, wanted=1):
             running.remove(test["name"])
         return test["name"]
     runner.run, runner.Unused.look = run, lambda _: unused
-    tests = [{"name": name, "cmd": [name]} for i in range(6) for name in (f"base/{i}_test", f"tests/{i}_test.sh")[:kinds]]
+    tests = [{"name": name, "cmd": [name]} for i in range(6)
+             for name in (f"base/{i}_test", f"tests/{i}_test.sh")[:kinds]]
     ran = list(runner.run_all(tests, 1))
     assert sorted(ran) == sorted(test["name"] for test in tests), ran
     most = max(seen)[0]
@@ -208,7 +219,10 @@ retries_run_alone() {
     flaky a 'exit 1'
     local name
     flaky c 'exit 1'
-    for name in a c; do sed -i "3i echo \$EPOCHREALTIME $name begins >>$work/$name.times; trap 'echo \$EPOCHREALTIME $name ends >>$work/$name.times' EXIT" "$work/$name.sh"; done
+    for name in a c; do
+        sed -i "3i echo \$EPOCHREALTIME $name begins >>$work/$name.times" "$work/$name.sh"
+        sed -i "4i trap 'echo \$EPOCHREALTIME $name ends >>$work/$name.times' EXIT" "$work/$name.sh"
+    done
     echo "sleep 1; echo \$EPOCHREALTIME b ends >>$work/b.times" >"$work/b.sh"
     fake_folder a b c
     rm -f "$work"/*.times
@@ -220,7 +234,8 @@ retries_run_alone() {
 fails_again_is_failed() {
     printf '#!/bin/bash\n# waits: networks\necho run >>%s/a.runs; echo no; exit 1\n' "$work" >"$work/a.sh"
     fake_folder a
-    tally fails && ran a 2 && tells '    failed again when it ran alone' && ends_with 'fails: a' '0 passed, 1 failed, 0 skipped'
+    tally fails && ran a 2 && tells '    failed again when it ran alone' &&
+        ends_with 'fails: a' '0 passed, 1 failed, 0 skipped'
 }
 
 no_marker_no_retry() {
@@ -269,7 +284,8 @@ END
     for row in "${rows[@]}"; do
         ran "$row" 1 || return
         why=$(sed -n "/^$row /,/not retried/s/^    not retried: //p" "$work/again")
-        [ "$why" = "$(cat "$work/$row.why")" ] || { echo "$why, not $(cat "$work/$row.why")" && cat "$work/$row.sh" && return 1; }
+        [ "$why" = "$(cat "$work/$row.why")" ] ||
+            { echo "$why, not $(cat "$work/$row.why")" && cat "$work/$row.sh" && return 1; }
     done
     [ "${#rows[@]}" = 17 ]
 }
@@ -283,7 +299,8 @@ a_crash_fails_the_test() {
 
 # Tests with these names are never retried, whatever they wait for.
 names_that_are_never_retried() {
-    local name names=(hostile_jobs_test permissions_test properties_test days_test crash_test journal_test replay_test seeds_test plants_check)
+    local name names=(hostile_jobs_test permissions_test properties_test days_test crash_test journal_test replay_test
+        seeds_test plants_check)
     for name in "${names[@]}"; do flaky "$name" 'exit 1'; done
     fake_folder "${names[@]}"
     tally fails || return
@@ -293,7 +310,8 @@ names_that_are_never_retried() {
 
 # Passed cases may mention words that prevent a retry.
 passed_cases_do_not_count() {
-    flaky a 'echo 1..2; echo "ok 1 - a bad checksum, an invariant, hostile"; echo "not ok 2 - never: it is ready"; exit 1'
+    flaky a 'echo 1..2; echo "ok 1 - a bad checksum, an invariant, hostile"' \
+        'echo "not ok 2 - never: it is ready"; exit 1'
     fake_folder a
     tally fails && return 1
     ran a 2
@@ -330,7 +348,8 @@ twice_on_the_list_is_not_retried() {
 # A sanitizer report counts even if the test does not read the process's output: tools/test makes sanitizers write it to
 # a file.
 unseen_reports_fail() {
-    echo 'p=${ASAN_OPTIONS##*log_path=}; echo "==7==ERROR: AddressSanitizer: heap-buffer-overflow" >"$p.7"; exit 0' >"$work/a.sh"
+    echo 'p=${ASAN_OPTIONS##*log_path=}; echo "==7==ERROR: AddressSanitizer: heap-buffer-overflow" >"$p.7"; exit 0' \
+        >"$work/a.sh"
     fake_folder a
     ASAN_OPTIONS=allocator_may_return_null=1 tally fails || return
     tells '    a sanitizer report' && tells '    | ==7==ERROR: AddressSanitizer: heap-buffer-overflow'
@@ -372,12 +391,14 @@ scripts_have_networks_of_their_own() {
 # make soak-tests: every run counts; the first failure is printed whole, the others in one line each.
 soak_finds_the_rate() {
     printf '#!/bin/bash\necho run >>%s/a.runs; n=$(wc -l <%s/a.runs)\n' "$work" "$work" >"$work/a.sh"
-    echo '[ $n != 2 ] && [ $n != 4 ] || { echo "1..1"; echo "not ok 1 - never: up"; echo "# because $n"; exit 1; }' >>"$work/a.sh"
+    echo '[ $n != 2 ] && [ $n != 4 ] || { echo "1..1"; echo "not ok 1 - never: up"; echo "# because $n"; exit 1; }' \
+        >>"$work/a.sh"
     fake_folder a
     cp "$tools/soak-tests" "$work/tools"
     "$work/tools/soak-tests" --jobs 1 --hogs 1 "$work/dir" 5 a >"$work/said" 2>&1 && return 1
     cat "$work/said"
-    grep -q '^a .* 2 of 5 failed (40.0 %)$' "$work/said" && grep -q '    2 times: not ok 1 - never: up' "$work/said" || return
+    grep -q '^a .* 2 of 5 failed (40.0 %)$' "$work/said" && grep -q '    2 times: not ok 1 - never: up' "$work/said" ||
+        return
     [ "$(grep -c '# because' "$work/said")" = 1 ] && ran a 5
 }
 
@@ -390,8 +411,10 @@ beds_run_in_part_or_whole() {
     printf '#!/bin/sh\n# sanitize: no, it is a script\n%s\n' "$(cat "$work/d.sh")" >"$work/d.sh"
     fake_folder a b c d
     "$work/tools/test" "$work/dir" >"$work/said" && ends_with '3 passed, 0 failed' || return
-    [ "$(cat "$work/a.bed" "$work/c.bed" "$work/d.bed")" = "$(printf 'part\npart\npart')" ] && [ ! -e "$work/b.bed" ] || return
-    "$work/tools/test" --beds "$work/dir" >"$work/said" && ends_with 'not shown: b: no guests here' '1 passed, 0 failed, 1 skipped' || return
+    [ "$(cat "$work/a.bed" "$work/c.bed" "$work/d.bed")" = "$(printf 'part\npart\npart')" ] && [ ! -e "$work/b.bed" ] ||
+        return
+    "$work/tools/test" --beds "$work/dir" >"$work/said" &&
+        ends_with 'not shown: b: no guests here' '1 passed, 0 failed, 1 skipped' || return
     [ "$(cat "$work/b.bed" "$work/c.bed")" = "$(printf 'whole\nwhole')" ] && [ "$(cat "$work/a.bed")" = part ] || return
     rm -f "$work/d.bed"
     "$work/tools/test" --sanitized "$work/dir" >"$work/said" && ends_with '2 passed, 0 failed' && [ ! -e "$work/d.bed" ]
@@ -413,19 +436,19 @@ a_program_that_hangs_is_ended() {
 
 fake_make
 check "cases within a case are found" cases_within_a_case
-check "what was printed before a case is told with it" what_was_printed_before
-check "of what broke off the end is told" the_end_of_what_broke_off
+check "output before a failed case is shown" what_was_printed_before
+check "the end of an aborted test is shown" the_end_of_what_broke_off
 check "thirty lines of a test at most" thirty_lines_at_most
-check "the names stand at the end" names_at_the_end
-check "a build that fails says why" builds_that_fail
-check "what passes is not told again" what_passes_is_not_told_again
+check "the names come at the end" names_at_the_end
+check "a failed build shows its errors" builds_that_fail
+check "passed tests are not repeated" what_passes_is_not_told_again
 check "a program that hangs is ended, with its children" a_program_that_hangs_is_ended
-check "as many run as there is room for" as_many_as_there_is_room_for
-check "a test that passes alone is unstable, and told at the very end" unstable_passes_and_is_reported
+check "as many tests run as there is CPU time for" as_many_as_there_is_room_for
+check "a test that passes alone is unstable and listed at the end" unstable_passes_and_is_reported
 check "retries run alone, after the others" retries_run_alone
 check "a test that fails again has failed" fails_again_is_failed
 check "without a marker nothing is retried" no_marker_no_retry
-check "an unknown marker is told" an_unknown_marker_is_told
+check "an unknown marker is reported" an_unknown_marker_is_told
 check "defects are never retried" defects_are_never_retried
 check "a crash of any process fails the test" a_crash_fails_the_test
 check "some tests are never retried" names_that_are_never_retried
@@ -434,7 +457,7 @@ check "at most three tests are unstable" at_most_three
 check "a test that is listed twice is not retried" twice_on_the_list_is_not_retried
 check "sanitizer reports of any process fail the test" unseen_reports_fail
 check "beds run in part, or whole and alone" beds_run_in_part_or_whole
-check "soak-tests tells how often a test fails, and why" soak_finds_the_rate
+check "soak-tests shows how often and why a test fails" soak_finds_the_rate
 check "patience scales with load" patience_scales_with_load
-check "scripts have networks of their own" scripts_have_networks_of_their_own
+check "scripts have their own networks" scripts_have_networks_of_their_own
 kit_end

@@ -33,14 +33,16 @@ has() {
 
 page_is_there() {
     answers 200 "$url/" || return 1
-    has Content-Type '^[^:]*: text/html' && has Cache-Control 'no-cache' && has X-Content-Type-Options nosniff || return 1
+    has Content-Type '^[^:]*: text/html' && has Cache-Control 'no-cache' && has X-Content-Type-Options nosniff ||
+        return 1
     has Content-Security-Policy "default-src 'none'" && has Content-Security-Policy "frame-ancestors 'none'" || return 1
     prints '<title>Berth</title>' && hides '<script>|style=|onclick='
 }
 
 compressed_is_the_same() {
     answers 200 "$url/" && cp "$work/out" "$work/plain" || return 1
-    answers 200 -H 'Accept-Encoding: deflate, GZIP' "$url/" && has Content-Encoding gzip && has Vary Accept-Encoding || return 1
+    answers 200 -H 'Accept-Encoding: deflate, GZIP' "$url/" && has Content-Encoding gzip && has Vary Accept-Encoding ||
+        return 1
     gzip -dc "$work/out" | cmp - "$work/plain" || return 1
     answers 200 -H 'Accept-Encoding: gzip;q=0' "$url/" && cmp "$work/out" "$work/plain"
 }
@@ -87,9 +89,12 @@ machine() {
 }
 
 a_page_says_so() {
-    ends 0 machine '' "$tool" auto "$work/auto.c" && prints 'built without its dashboard: there was neither esbuild' || return 1
-    grep -q 'dashboard_files_len = 1;' "$work/auto.c" && grep -q 'install esbuild' "$work/auto.c.files/index.html" || return 1
-    ends 1 machine '' "$tool" enabled "$work/enabled.c" && grep -q 'cannot be built: there was neither' "$work/err" || return 1
+    ends 0 machine '' "$tool" auto "$work/auto.c" && prints 'built without its dashboard: there was neither esbuild' ||
+        return 1
+    grep -q 'dashboard_files_len = 1;' "$work/auto.c" && grep -q 'install esbuild' "$work/auto.c.files/index.html" ||
+        return 1
+    ends 1 machine '' "$tool" enabled "$work/enabled.c" && grep -q 'cannot be built: there was neither' "$work/err" ||
+        return 1
     [ ! -e "$work/enabled.c" ] || return 1
     ends 0 machine '' "$tool" disabled "$work/disabled.c" && [ ! -s "$work/out" ]
 }
@@ -102,7 +107,8 @@ esbuild_bundles_it() {
     while read -r name; do
         [ -s "$work/bundle.c.files/$name" ] || return 1
     done < <(grep -oE 'assets/[^"]+' "$index")
-    grep -qE '<script type="module" src="\./assets/main-[A-Z0-9]+\.js"></script>' "$index" && ! grep -q 'src/main.jsx' "$index" || return 1
+    grep -qE '<script type="module" src="\./assets/main-[A-Z0-9]+\.js"></script>' "$index" &&
+        ! grep -q 'src/main.jsx' "$index" || return 1
     [ "$(cat "$work"/bundle.c.files/assets/*.js | gzip -9 | wc -c)" -lt 120000 ]
 }
 
@@ -110,7 +116,8 @@ esbuild_bundles_it() {
 registry() {
     python3 -u -m http.server 0 --bind 127.0.0.1 --directory "$work/registry" >"$work/registry.log" 2>/dev/null &
     children+=("$!")
-    until_ok grep -q port "$work/registry.log" && registry=http://127.0.0.1:$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$work/registry.log")
+    until_ok grep -q port "$work/registry.log" &&
+        registry=http://127.0.0.1:$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$work/registry.log")
 }
 
 # project INTEGRITY: makes a project with one dependency in $work/project.
@@ -118,7 +125,8 @@ project() {
     rm -rf "$work/project"
     mkdir -p "$work/project/node_modules"
     echo '{"dependencies": {"tiny": "1.2.3"}}' >"$work/project/package.json"
-    printf '{"packages": {"node_modules/tiny": {"version": "1.2.3", "integrity": "%s"}}}' "$1" >"$work/project/package-lock.json"
+    printf '{"packages": {"node_modules/tiny": {"version": "1.2.3", "integrity": "%s"}}}' "$1" \
+        >"$work/project/package-lock.json"
 }
 
 packages_have_their_checksums() {
@@ -129,9 +137,11 @@ packages_have_their_checksums() {
     tar -C "$work/tiny" -czf "$file" package && registry || return 1
     export npm_config_registry=$registry
     project "sha512-$(printf '%064d' 0 | base64 -w 0)"
-    ends 1 "$packages" "$work/project" && grep -q 'does not have the checksum' "$work/err" && [ ! -e "$work/project/node_modules/tiny" ] || return 1
+    ends 1 "$packages" "$work/project" && grep -q 'does not have the checksum' "$work/err" &&
+        [ ! -e "$work/project/node_modules/tiny" ] || return 1
     project "sha512-$(openssl dgst -sha512 -binary "$file" | base64 -w 0)"
-    ends 0 "$packages" "$work/project" && cmp "$work/project/node_modules/tiny/lib/tiny.js" "$work/tiny/package/lib/tiny.js" || return 1
+    ends 0 "$packages" "$work/project" &&
+        cmp "$work/project/node_modules/tiny/lib/tiny.js" "$work/tiny/package/lib/tiny.js" || return 1
     rm "$file"
     ends 0 "$packages" "$work/project" || return 1 # the package is installed already
     rm -r "$work/project/node_modules/tiny"
@@ -151,7 +161,7 @@ run_tells_the_truth() {
     mkdir -p "$work/build/src/berthd"
     for name in cli agent shim; do ln -sfn "$BERTH_BUILD/src/$name" "$work/build/src/$name"; done
     link_without || return 1
-    ports=$(python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); from ports import free_ports; print(*free_ports(2))' "$BERTH_SOURCE/tests") || return 1
+    ports=$(PYTHONPATH=$BERTH_SOURCE/tests python3 -c 'from ports import free_ports; print(*free_ports(2))') || return 1
     (
         cd "$BERTH_SOURCE" || exit 1
         export BERTH_LISTEN=127.0.0.1:${ports% *} BERTH_AGENTS=127.0.0.1:${ports#* }
@@ -161,17 +171,17 @@ run_tells_the_truth() {
 }
 
 check 'the page is there without a token' page_is_there
-check 'compressed it is the same' compressed_is_the_same
-check 'a copy that is still good is kept' good_copy_is_kept
+check 'the compressed page is the same' compressed_is_the_same
+check 'a cached copy is revalidated' good_copy_is_kept
 check 'HEAD has no body' head_has_no_body
-check 'all else is the API' rest_is_the_api
-check 'the address for agents has none' agents_have_none
-check 'without Node.js and esbuild a page says so' a_page_says_so
+check 'other paths belong to the API' rest_is_the_api
+check "the agents' address has no dashboard" agents_have_none
+check 'without Node.js and esbuild a page has the reason' a_page_says_so
 if command -v esbuild >/dev/null && [ -e "$BERTH_SOURCE/web/node_modules/preact" ]; then
     check 'without Node.js esbuild bundles it' esbuild_bundles_it
 else
     echo '# skip: there is no esbuild, or the packages of the dashboard are not there'
 fi
-check 'packages are taken with the right checksum alone' packages_have_their_checksums
-check 'make run tells whether it was built' run_tells_the_truth
+check 'packages must have the right checksum' packages_have_their_checksums
+check 'make run tells whether there is a dashboard' run_tells_the_truth
 kit_end

@@ -50,7 +50,8 @@ def published_rows(play, folder, log, procs):
 
 def average_row(play, folder, log, procs):
     published = SJBF_ON_REQUESTS[log]
-    ours = play("swf", folder / log / "easy.swf.gz", "--procs", procs, "--order", "sjbf", "--backfill", "easy", "--predict", "request")
+    ours = play("swf", folder / log / "easy.swf.gz", "--procs", procs, "--order", "sjbf", "--backfill", "easy",
+                "--predict", "request")
     average = f"{ours['average_bounded_slowdown']:.2f}"
     yield Row(f"{log} SJBF on requests", f"{published:.2f}", average, average == f"{published:.2f}")
 

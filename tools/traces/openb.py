@@ -4,7 +4,8 @@ import statistics
 
 from row import Row
 
-TITLE = "openb: allocated % at 100 % arrived, mean of the seeds; the worst difference of any cell of the three published files"
+TITLE = ("openb: allocated % at 100 % arrived, mean of the seeds; "
+         "the worst difference of any cell of the three published files")
 POLICIES = {
     "dotprod": "02-DotProd",
     "clustering": "03-GpuClustering",

@@ -65,9 +65,7 @@ function Top({ here, who, language, onLanguage, theme }) {
         <ul ref={nav}>
           {pages.map((page) => (
             <li>
-              <a href={`#/${page.name}`} aria-current={page === here ? "page" : undefined}>
-                {t(`page.${page.name}`)}
-              </a>
+              <a href={`#/${page.name}`} aria-current={page === here ? "page" : undefined}>{t(`page.${page.name}`)}</a>
             </li>
           ))}
         </ul>
@@ -173,14 +171,8 @@ export function App() {
   const here = pages.find((page) => page.name === path[0]) ?? pages[0];
   return (
     <Session.Provider value={{ who, theme, language }}>
-      <a
-        class="skip"
-        href="#main"
-        onClick={(e) => {
-          e.preventDefault();
-          document.getElementById("main").querySelector("h1").focus();
-        }}
-      >
+      <a class="skip" href="#main"
+        onClick={(e) => { e.preventDefault(); document.getElementById("main").querySelector("h1").focus(); }}>
         {t("skip")}
       </a>
       <Top {...{ here, who, language, onLanguage, theme }} />

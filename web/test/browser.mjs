@@ -15,35 +15,25 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-export const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) =>
-  existsSync(path),
-);
+export const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
+  .find((path) => existsSync(path));
 let browser = null;
 
-/**
- * A page with `token` signed in (none: the sign-in page), apart from all others; `trouble` has what went wrong in it.
- */
+/** Opens a page, signed in with `token` (without one: the sign-in page), in a context of its own; `trouble` collects
+ * the errors of the page. */
 export async function visit(url, { token, width = 1280, height = 900, theme = "light", language = "en", zone } = {}) {
   browser ??= await chromium.launch({ executablePath: program, headless: true, args: FLAGS });
-  const context = await browser.newContext({
-    viewport: { width, height },
-    colorScheme: theme,
-    locale: language === "zh" ? "zh-CN" : "en-GB",
-    timezoneId: zone,
-  });
-  const page = await context.newPage(),
-    trouble = [],
-    own = new URL(url).host;
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme,
+    locale: language === "zh" ? "zh-CN" : "en-GB", timezoneId: zone });
+  const page = await context.newPage(), trouble = [], own = new URL(url).host;
   page.setDefaultTimeout(1000 * PATIENCE);
-  // Other tests make networks on this machine while this one runs; chromium then drops its connections.
+  // Other tests change this machine's networks meanwhile; chromium then drops its connections.
   page.on("console", (m) => {
-    if ((m.type() === "error" || m.type() === "warning") && !m.text().includes("ERR_NETWORK_CHANGED"))
-      trouble.push(`console: ${m.text()}`);
-  });
+    if ((m.type() === "error" || m.type() === "warning") &&
+    !m.text().includes("ERR_NETWORK_CHANGED")) trouble.push(`console: ${m.text()}`); });
   page.on("pageerror", (error) => trouble.push(`error: ${error.stack ?? error}`));
-  page.on("request", (request) => {
-    if (new URL(request.url()).host !== own) trouble.push(`request: ${request.url()}`);
-  });
+  page.on("request", (request) => { if (new URL(request.url()).host !== own) trouble.push(`request: ${request.url()}`);
+    });
   if (token) await page.addInitScript((text) => sessionStorage.setItem("berth.token", text), token);
   return { page, trouble, context, close: () => context.close(), go: (path) => page.goto(`${url}/#/${path}`) };
 }

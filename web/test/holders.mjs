@@ -13,14 +13,8 @@ globalThis.fetch = (path, { signal }) =>
 
 const { Holders } = await import("../src/data/holders.js");
 const control = new AbortController(),
-  item = (instance, node, workload) => ({
-    instance,
-    node,
-    workload,
-    state: "running",
-    owner: "ann",
-    devices: ["gpu0"],
-  });
+  item = (instance, node, workload) =>
+  ({ instance, node, workload, state: "running", owner: "ann", devices: ["gpu0"] });
 const event = (id, node, workload, state) => ({ object: { id, node, workload, state, gpus: [0] } });
 const held = (holders, node) => [...(holders.nodes.get(node)?.keys() ?? [])].sort().join(" ");
 

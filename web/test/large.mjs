@@ -19,25 +19,18 @@ const seconds = (began) => `${((Date.now() - began) / 1000).toFixed(1)} s`;
 /** Makes an object for each number below `count`, many in one transaction. */
 async function each(count, make) {
   for (let from = 0; from < count; from += AT_ONCE)
-    await call("POST", "/v1/txn", {
-      changes: Array.from({ length: Math.min(AT_ONCE, count - from) }, (_, i) => make(from + i)),
-    });
+    await call("POST", "/v1/txn",
+      { changes: Array.from({ length: Math.min(AT_ONCE, count - from) }, (_, i) => make(from + i)) });
 }
 
 function row(what, value, goal, unit) {
   const most = unit === "ms" ? goal * MARGIN : goal,
     bad = !(value <= most); // also what is no number
   if (bad) failed++;
-  const verdict =
-    value <= goal
-      ? "met"
-      : bad
-        ? `FAILED: at most ${most} ${unit} are allowed`
-        : `missed, within the ${most} ${unit} that are allowed`;
-  console.log(
-    `${what.padEnd(58)} ${value.toFixed(unit === "KB" ? 1 : 0).padStart(8)} ${unit}   ` +
-      `goal ${goal} ${unit}   ${verdict}`,
-  );
+  const verdict = value <= goal ? "met" : bad ? `FAILED: at most ${most} ${unit} are allowed`
+    : `missed, within the ${most} ${unit} that are allowed`;
+  const shown = value.toFixed(unit === "KB" ? 1 : 0).padStart(8);
+  console.log(`${what.padEnd(58)} ${shown} ${unit}   goal ${goal} ${unit}   ${verdict}`);
 }
 
 /**
@@ -53,50 +46,25 @@ async function times(measure) {
 
 /** Returns the time of the first paint; the browser may report it only later. */
 const painted = async (page) =>
-  (
-    await page.waitForFunction(
-      () => performance.getEntriesByType("paint").find((e) => e.name === "first-contentful-paint")?.startTime,
-    )
-  ).jsonValue();
+  (await page.waitForFunction(() => performance.getEntriesByType("paint")
+    .find((e) => e.name === "first-contentful-paint")?.startTime)).jsonValue();
 
 async function fill() {
   const began = Date.now(),
     users = 20;
   for (let i = 0; i < users; i++) await call("POST", "/v1/users", { id: `user${i}` });
-  await each(Number(nodes), (i) => ({
-    op: "put",
-    kind: "nodes",
-    id: `n${i}`,
-    object: {
-      allocatable: { cpu: 64, memory: "512Gi" },
-      gpus: [{ count: 8, model: "H100", memory: "80Gi" }],
-      zone: `z${Math.floor(i / 1000)}`,
-      rack: `r${Math.floor(i / 50)}`,
-    },
-  }));
+  await each(Number(nodes), (i) => ({ op: "put", kind: "nodes", id: `n${i}`, object: {
+    allocatable: { cpu: 64, memory: "512Gi" }, gpus: [{ count: 8, model: "H100", memory: "80Gi" }],
+      zone: `z${Math.floor(i / 1000)}`, rack: `r${Math.floor(i / 50)}` } }));
   console.log(`${nodes} nodes in ${seconds(began)}`);
   const mid = Date.now();
-  await each(Number(jobs), (i) => ({
-    op: "put",
-    kind: "jobs",
-    object: {
-      owner: `user${i % users}`,
-      name: `job-${i % 97}`,
-      gpu: [1, 2, 4, 8][i % 4],
-      requests: { cpu: 4, memory: "8Gi" },
-      time_limit: `${(i % 9) + 1}h`,
-      command: ["train"],
-    },
-  }));
+  await each(Number(jobs), (i) => ({ op: "put", kind: "jobs", object: {
+    owner: `user${i % users}`, name: `job-${i % 97}`, gpu: [1, 2, 4, 8][i % 4], requests: { cpu: 4, memory: "8Gi" },
+      time_limit: `${(i % 9) + 1}h`, command: ["train"] } }));
   console.log(`${jobs} jobs in ${seconds(mid)}`);
-  await until(
-    "the cluster is full",
-    async () => {
-      const { total } = await call("GET", "/v1/use");
-      return total.gpu.held >= total.gpu.there * 0.9;
-    },
-    15 * PATIENCE,
-  );
+  await until("the cluster is full",
+    async () => { const { total } = await call("GET", "/v1/use"); return total.gpu.held >= total.gpu.there * 0.9; },
+    15 * PATIENCE);
 }
 
 /** Opens a page; returns the times until the first paint and until `ready`. */
@@ -136,16 +104,15 @@ async function latency(page, change, shows) {
   return times.sort((a, b) => a - b)[3];
 }
 
-const shows = (cordoned) =>
-  new Promise((done) => {
-    const look = () => {
-      const text = [...document.querySelectorAll("tbody tr")].find((tr) => tr.cells[0].textContent === "n0")?.cells[1]
-        .textContent;
-      if (text === (cordoned ? "cordoned" : "ready")) done(Date.now());
-      else requestAnimationFrame(look);
-    };
-    look();
-  });
+const shows = (cordoned) => new Promise((done) => {
+  const look = () => {
+    const text = [...document.querySelectorAll("tbody tr")]
+      .find((tr) => tr.cells[0].textContent === "n0")?.cells[1].textContent;
+    if (text === (cordoned ? "cordoned" : "ready")) done(Date.now());
+    else requestAnimationFrame(look);
+  };
+  look();
+});
 
 /** Returns the 95th percentile of frame times while the mouse moves over the map. */
 async function smooth(page) {
@@ -154,12 +121,8 @@ async function smooth(page) {
   await page.evaluate(() => {
     window.berthFrames = [];
     let last = performance.now();
-    const look = () => {
-      const now = performance.now();
-      window.berthFrames.push(now - last);
-      last = now;
-      requestAnimationFrame(look);
-    };
+    const look = () => { const now = performance.now(); window.berthFrames.push(now - last); last = now;
+      requestAnimationFrame(look); };
     requestAnimationFrame(look);
   });
   for (let i = 0; i < 60; i++) await page.mouse.move(box.x + 20 + i * 15, box.y + 40 + i * 5);
@@ -190,11 +153,9 @@ await times(async () => {
   const frames = await smooth(cluster.page);
   assert.deepEqual(cluster.trouble, []);
   await cluster.close();
-  return [
-    ["first paint of the cluster page", cluster.paint, 1000],
+  return [["first paint of the cluster page", cluster.paint, 1000],
     [`... all of its ${nodes} nodes and who holds them`, cluster.whole, 5000],
-    ["... 95 of 100 frames while the mouse goes over the map", frames, 50],
-  ];
+    ["... 95 of 100 frames while the mouse goes over the map", frames, 50]];
 });
 
 const firstRows = (page) => page.locator("tbody tr").nth(50).waitFor();

@@ -6,8 +6,7 @@ import { connect, createServer } from "node:net";
 export function client(url, token) {
   return async (method, path, body) => {
     const answer = await fetch(url + path, {
-      method,
-      headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+      method, headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
     const text = await answer.text();
@@ -78,35 +77,18 @@ export class Line {
 /** The agent of a node: reports its instances as running, and serves sessions. */
 export class Agent {
   constructor(url, node, token) {
-    Object.assign(this, {
-      url,
-      node,
-      token,
-      call: client(url, token),
-      seq: 0,
-      logs: [],
-      shells: [],
-      closed: new Set(),
-      end: new AbortController(),
-    });
+    Object.assign(this, { url, node, token, call: client(url, token), seq: 0, logs: [], shells: [], closed: new Set(),
+      end: new AbortController() });
   }
 
   report(instances, more = {}) {
-    return this.call("POST", `/v1/nodes/${this.node}/report`, {
-      epoch: 1,
-      seq: ++this.seq,
-      node: { usage: { cpu: "20", memory: "200Gi" } },
-      instances,
-      ...more,
-    });
+    return this.call("POST", `/v1/nodes/${this.node}/report`,
+      { epoch: 1, seq: ++this.seq, node: { usage: { cpu: "20", memory: "200Gi" } }, instances, ...more });
   }
 
   async bring(id, query, body) {
-    await fetch(`${this.url}/v1/nodes/${this.node}/calls/${id}?${query}`, {
-      method: "POST",
-      headers: { Authorization: `Bearer ${this.token}` },
-      body,
-    });
+    await fetch(`${this.url}/v1/nodes/${this.node}/calls/${id}?${query}`,
+      { method: "POST", headers: { Authorization: `Bearer ${this.token}` }, body });
   }
 
   async errand(line) {
@@ -133,10 +115,8 @@ export class Agent {
   }
 
   async serve() {
-    const answer = await fetch(`${this.url}/v1/nodes/${this.node}/calls?epoch=1`, {
-      headers: { Authorization: `Bearer ${this.token}` },
-      signal: this.end.signal,
-    });
+    const answer = await fetch(`${this.url}/v1/nodes/${this.node}/calls?epoch=1`,
+      { headers: { Authorization: `Bearer ${this.token}` }, signal: this.end.signal });
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     (async () => {
       let rest = "";
@@ -157,87 +137,53 @@ export class Agent {
 
 /** Submits a job for the agent's node, and reports `last` for it after it runs. Returns its id. */
 export async function endedJob(scene, owner, last) {
-  const { id } = await scene.call("POST", "/v1/jobs", {
-    owner,
-    command: ["true"],
-    requests: { cpu: 1 },
-    node: scene.first.node,
-    retries: 0,
-  });
-  const [instance] = await until("it has a place", async () => {
-    const { items } = await scene.call("GET", `/v1/instances?workload=${id}`);
-    return items.length ? items : null;
-  });
-  for (const said of [{ state: "running" }, last])
-    await scene.agent.report([...scene.agent.here, { id: instance.id, ...said }]);
+  const { id } = await scene.call("POST", "/v1/jobs",
+    { owner, command: ["true"], requests: { cpu: 1 }, node: scene.first.node, retries: 0 });
+  const [instance] = await until("it has a place",
+    async () => { const { items } = await scene.call("GET", `/v1/instances?workload=${id}`);
+    return items.length ? items : null; });
+  for (const said of [{ state: "running" }, last]) await scene.agent.report(
+    [...scene.agent.here, { id: instance.id, ...said }]);
   return id;
 }
 
-const job = (owner, name, gpu, limit) => ({
-  owner,
-  name,
-  gpu,
-  requests: { cpu: 8, memory: "16Gi" },
-  time_limit: limit,
-  command: ["python", "train.py"],
-});
+const job = (owner, name, gpu, limit) =>
+  ({ owner, name, gpu, requests: { cpu: 8, memory: "16Gi" }, time_limit: limit, command: ["python", "train.py"] });
 
 /** Makes 24 nodes with 8 GPUs, users in two groups, 36 jobs that fill most of the cluster, and more that wait. */
 export async function build(url, admin) {
   const call = client(url, admin);
   await call("PATCH", "/v1/system/settings", { policy: "multifactor" });
   for (let i = 1; i <= 24; i++)
-    await call("POST", "/v1/nodes", {
-      id: `n${i}`,
-      allocatable: { cpu: 64, memory: "512Gi" },
-      gpus: [{ count: 8, model: "H100", memory: "80Gi" }],
-      zone: `z${i % 2}`,
-      rack: `r${i % 4}`,
-    });
-  for (const id of ["vision", "speech"])
-    await call("POST", "/v1/groups", { id, quota: { limits: { gpu: 160 }, guarantees: { gpu: 64 } } });
+    await call("POST", "/v1/nodes",
+      { id: `n${i}`, allocatable: { cpu: 64, memory: "512Gi" }, gpus: [{ count: 8, model: "H100", memory: "80Gi" }],
+      zone: `z${i % 2}`, rack: `r${i % 4}` });
+  for (const id of ["vision", "speech"]) await call("POST", "/v1/groups",
+    { id, quota: { limits: { gpu: 160 }, guarantees: { gpu: 64 } } });
   const tokens = { admin };
-  for (const [id, group, role] of [
-    ["ann", "vision", "user"],
-    ["bob", "speech", "user"],
-    ["eve", "vision", "user"],
-    ["mia", "vision", "manager"],
-    ["aud", undefined, "auditor"],
-  ]) {
+  for (const [id, group, role] of [["ann", "vision", "user"], ["bob", "speech", "user"], ["eve", "vision", "user"],
+    ["mia", "vision", "manager"], ["aud", undefined, "auditor"]]) {
     await call("POST", "/v1/users", { id, group, role, ...(id === "ann" ? { quota: { limits: { gpu: 100 } } } : {}) });
     tokens[id] = (await call("POST", "/v1/tokens", { user: id })).token;
   }
-  for (let i = 1; i <= 12; i++)
-    for (const owner of ["ann", "bob", "eve"])
-      await call("POST", "/v1/jobs", job(owner, `train-${i}`, (i % 4) + 1, `${(i % 5) + 1}h`));
-  for (let i = 1; i <= 12; i++)
-    for (const owner of ["ann", "bob"]) await call("POST", "/v1/jobs", job(owner, `large-${i}`, 8, `${(i % 7) + 1}h`));
-  await call("POST", "/v1/apps", {
-    name: "web",
-    owner: "ann",
-    replicas: 3,
-    requests: { cpu: 1 },
-    command: ["serve"],
+  for (let i = 1; i <= 12; i++) for (const owner of ["ann", "bob", "eve"]) await call("POST", "/v1/jobs",
+    job(owner, `train-${i}`, (i % 4) + 1, `${(i % 5) + 1}h`));
+  for (let i = 1; i <= 12; i++) for (const owner of ["ann", "bob"]) await call("POST", "/v1/jobs",
+    job(owner, `large-${i}`, 8, `${(i % 7) + 1}h`));
+  await call("POST", "/v1/apps",
+    { name: "web", owner: "ann", replicas: 3, requests: { cpu: 1 }, command: ["serve"],
     endpoints: [{ name: "http", protocol: "tcp" }],
     settings: { level: 3 },
-    settings_schema: { level: { type: "integer", min: 1, max: 5 }, size: { type: "integer", default: 10 } },
-  });
+      settings_schema: { level: { type: "integer", min: 1, max: 5 }, size: { type: "integer", default: 10 } } });
   const placed = await until("work is placed", async () => {
     const list = (await call("GET", "/v1/instances?limit=1000")).items;
     return list.length >= 40 && list.some((i) => i.workload === "1") ? list : null;
   });
   const first = placed.find((i) => i.workload === "1");
   const agent = new Agent(url, first.node, (await call("POST", "/v1/tokens", { node: first.node })).token);
-  agent.here = placed
-    .filter((i) => i.node === first.node)
-    .map((i) => ({
-      id: i.id,
-      state: "running",
-      ready: true,
-      progress: 300,
-      note: "epoch 3",
-      usage: { cpu: "3.5", memory: "9Gi" },
-    }));
+  agent.here = placed.filter((i) => i.node === first.node)
+    .map((i) => ({ id: i.id, state: "running", ready: true, progress: 300, note: "epoch 3",
+    usage: { cpu: "3.5", memory: "9Gi" } }));
   await agent.report(agent.here);
   await agent.serve();
   return { call, tokens, agent, first, placed };

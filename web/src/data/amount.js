@@ -1,19 +1,7 @@
 // amount.js - amounts and times of documents, as numbers and as text for people.
 
-const UNITS = {
-  m: 1e-3,
-  k: 1e3,
-  K: 1e3,
-  M: 1e6,
-  G: 1e9,
-  T: 1e12,
-  P: 1e15,
-  Ki: 2 ** 10,
-  Mi: 2 ** 20,
-  Gi: 2 ** 30,
-  Ti: 2 ** 40,
-  Pi: 2 ** 50,
-};
+const UNITS = { m: 1e-3, k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30,
+  Ti: 2 ** 40, Pi: 2 ** 50 };
 
 /** Converts 2, "1.9", "500m" or "16Gi" to a number; 0 if there is none. */
 export function amount(value) {
@@ -37,9 +25,9 @@ export function bytes(value) {
 export const number = (value) => round(value, Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0);
 export const percent = (part, whole) => (whole > 0 ? `${Math.round((100 * part) / whole)} %` : "–");
 
-/** An amount of a resource, in its unit. */
+/** Formats an amount of a resource in its unit. */
 export const resource = (name, value) =>
-  name === "memory" || name === "storage" ? bytes(amount(value)) : number(amount(value));
+  (name === "memory" || name === "storage" ? bytes(amount(value)) : number(amount(value)));
 
 /** Formats seconds as "3 d 4 h", "2 h 5 min", "40 s": the two largest units. */
 export function span(seconds) {

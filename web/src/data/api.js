@@ -31,11 +31,9 @@ export class NoAnswer extends Error {
   }
 }
 
-/** Awaits a part of an answer; the browser's own errors of a broken line become NoAnswer. */
+/** Awaits a part of an answer; turns the browser's errors of a broken connection into NoAnswer. */
 export const heard = (part) =>
-  part.catch((error) => {
-    throw error instanceof TypeError ? new NoAnswer(error) : error;
-  });
+  part.catch((error) => { throw error instanceof TypeError ? new NoAnswer(error) : error; });
 
 export const signedIn = () => token !== "";
 
@@ -72,16 +70,11 @@ export async function open(method, path, { body, raw, signal, match, key } = {})
     asker = token;
   if (match !== undefined) headers["If-Match"] = String(match);
   if (key !== undefined) headers["Idempotency-Key"] = key;
-  const answer = await heard(
-    fetch(path, {
-      method,
-      headers,
-      signal: AbortSignal.any([visit.signal, ...(signal ? [signal] : [])]),
-      cache: "no-store",
-      credentials: "omit",
-      body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
-    }),
-  );
+  const answer = await heard(fetch(path, {
+    method, headers, signal: AbortSignal.any([visit.signal, ...(signal ? [signal] : [])]), cache: "no-store",
+    credentials: "omit",
+    body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
+  }));
   if (answer.ok) return answer;
   const told = await answer.json().catch(() => null);
   if (!told?.error && BY_PROXY.has(answer.status)) throw new NoAnswer();

@@ -90,15 +90,9 @@ export class Holders {
       const work = this.works.get(o.workload);
       if (!work) this.ask(o.node);
       if (!this.nodes.has(o.node)) this.nodes.set(o.node, new Map());
-      this.nodes.get(o.node).set(id, {
-        node: o.node,
-        state: o.state,
-        gpus: o.gpus ?? [],
-        workload: o.workload,
-        instance: o.id,
-        since: o.started ?? o.since,
-        ...work,
-      });
+      this.nodes.get(o.node).set(id,
+        { node: o.node, state: o.state, gpus: o.gpus ?? [], workload: o.workload, instance: o.id,
+        since: o.started ?? o.since, ...work });
       this.byInstance.set(id, o.node);
     }
   }
@@ -144,13 +138,8 @@ export function useHolders() {
   useEffect(() => {
     const control = new AbortController();
     let frame = 0;
-    held.current = new Holders(control.signal, () => {
-      held.current.version++;
-      frame ||= requestAnimationFrame(() => {
-        frame = 0;
-        again((n) => n + 1);
-      });
-    });
+    held.current = new Holders(control.signal,
+      () => { held.current.version++; frame ||= requestAnimationFrame(() => { frame = 0; again((n) => n + 1); }); });
     let timer = 0;
     const load = async () => {
       const good =

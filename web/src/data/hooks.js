@@ -137,7 +137,7 @@ export function useVerb(act, done) {
   return { ...state, run, clear: () => set({ busy: false, error: null }) };
 }
 
-// Not randomUUID: that is missing where a page came over plain HTTP.
+// Not randomUUID, which pages over plain HTTP do not have.
 const newKey = () =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 

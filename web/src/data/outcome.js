@@ -4,16 +4,9 @@
 /** Every outcome of the API, in the order of the filter. */
 export const OUTCOMES = ["succeeded", "failed", "cancelled", "timed-out", "out-of-memory", "node-lost", "preempted"];
 
-/** Icons stand beside the words, so that outcomes of one colour differ without it. */
-export const ICONS = {
-  succeeded: "✓",
-  failed: "✗",
-  cancelled: "⊘",
-  "timed-out": "◷",
-  "out-of-memory": "▣",
-  "node-lost": "◌",
-  preempted: "»",
-};
+/** Icons beside the words, so that outcomes of one colour differ without it. */
+export const ICONS = { succeeded: "✓", failed: "✗", cancelled: "⊘", "timed-out": "◷", "out-of-memory": "▣",
+  "node-lost": "◌", preempted: "»" };
 
 /** Returns the state to show for a workload: its outcome if it has ended. */
 export function shownState(work) {

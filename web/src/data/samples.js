@@ -15,10 +15,8 @@ const listeners = new Set();
 async function look() {
   if (document.hidden) return;
   try {
-    const [use, queue] = await Promise.all([
-      get("/v1/use"),
-      get(`/v1/queue?limit=1${looks++ % WAITS_EVERY ? "" : "&waits=true"}`),
-    ]);
+    const [use, queue] = await Promise.all([get("/v1/use"),
+      get(`/v1/queue?limit=1${looks++ % WAITS_EVERY ? "" : "&waits=true"}`)]);
     waits = queue.waits ?? waits;
     samples = [
       ...samples.slice(1 - KEPT),

@@ -12,7 +12,7 @@ export const useSession = () => useContext(Session);
 export function may(who, permission, owner, group) {
   const scope = who.permissions[permission] ?? "none";
   if (scope === "all") return true;
-  if (scope === "group")
-    return owner === who.user || (group !== undefined && group === who.group) || owner === undefined;
+  if (scope === "group") return owner === who.user || (group !== undefined && group === who.group) ||
+    owner === undefined;
   return scope === "own" && (owner === who.user || owner === undefined);
 }

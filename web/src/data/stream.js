@@ -42,13 +42,8 @@ function hiddenSignal() {
   };
   document.addEventListener("visibilitychange", look);
   look();
-  return {
-    signal: control.signal,
-    done: () => {
-      clearTimeout(timer);
-      document.removeEventListener("visibilitychange", look);
-    },
-  };
+  return { signal: control.signal,
+    done: () => { clearTimeout(timer); document.removeEventListener("visibilitychange", look); } };
 }
 
 /**
@@ -99,11 +94,9 @@ export async function readLines(answer, take, alive = () => {}) {
   });
 }
 
-/**
- * Follows the changes of a collection until it is aborted. `from` is a revision; `change` is called with each event, in
- * order, without gap or repeat, `state` with "live" or "lost" as the line comes and goes. Ends when it is compacted:
- * the caller lists again.
- */
+/** Follows the changes of a collection until it is aborted. `from` is a revision; `change` is called with each event,
+ * in order, without gaps or repeats; `state` with "live" or "lost" as the connection changes. Ends if the revision was
+ * compacted: then the caller lists again. */
 export async function follow(path, from, { change, state, signal }) {
   let revision = from,
     failures = 0,
@@ -119,9 +112,8 @@ export async function follow(path, from, { change, state, signal }) {
   const read = async (shown) => {
     const silent = silentSignal();
     try {
-      const answer = await open("GET", `${path}?watch=${revision}`, {
-        signal: AbortSignal.any([shown, silent.signal]),
-      });
+      const answer = await open("GET", `${path}?watch=${revision}`,
+        { signal: AbortSignal.any([shown, silent.signal]) });
       failures = 0;
       state("live");
       await readLines(answer, take, silent.heard);

@@ -32,33 +32,19 @@ function Numbers({ sample }) {
   const { use } = sample;
   const rows = [
     ["nodes", `${use.ready}`, t("of", { all: use.nodes })],
-    [
-      "gpu",
-      number(use.gpu.held),
-      t("of.percent", { all: number(use.gpu.there), percent: percent(use.gpu.held, use.gpu.there) }),
-    ],
-    [
-      "cpu",
-      number(use.cpu.held),
-      t("of.percent", { all: number(use.cpu.there), percent: percent(use.cpu.held, use.cpu.there) }),
-    ],
-    [
-      "memory",
-      bytes(use.memory.held),
-      t("of.percent", { all: bytes(use.memory.there), percent: percent(use.memory.held, use.memory.there) }),
-    ],
+    ["gpu", number(use.gpu.held),
+      t("of.percent", { all: number(use.gpu.there), percent: percent(use.gpu.held, use.gpu.there) })],
+    ["cpu", number(use.cpu.held),
+      t("of.percent", { all: number(use.cpu.there), percent: percent(use.cpu.held, use.cpu.there) })],
+    ["memory", bytes(use.memory.held),
+      t("of.percent", { all: bytes(use.memory.there), percent: percent(use.memory.held, use.memory.there) })],
     ["waiting", String(sample.waiting), ""],
     ["longest", span(sample.longest), ""],
   ];
   return (
     <dl class="numbers">
       {rows.map(([key, value, more]) => (
-        <div>
-          <dt>{t(`cluster.${key}`)}</dt>
-          <dd data-number={key}>
-            {value} <small>{more}</small>
-          </dd>
-        </div>
+        <div><dt>{t(`cluster.${key}`)}</dt><dd data-number={key}>{value} <small>{more}</small></dd></div>
       ))}
     </dl>
   );
@@ -96,8 +82,7 @@ function Holding({ node, held }) {
       </p>
       <p class="faint">
         {t("cluster.tile", {
-          cpu: resource("cpu", node.allocatable?.cpu),
-          memory: resource("memory", node.allocatable?.memory),
+          cpu: resource("cpu", node.allocatable?.cpu), memory: resource("memory", node.allocatable?.memory),
           gpus: gpusOf(node),
         })}
       </p>
@@ -131,19 +116,13 @@ function NodeMap({ nodes, holders, by }) {
   const names = useMemo(() => holdersByName(holders), [holders.version]);
   return (
     <>
-      <Tiles
-        groups={groups}
-        holders={holders}
-        theme={theme}
-        label={t("cluster.map", { count: nodes.items.size })}
+      <Tiles groups={groups} holders={holders} theme={theme} label={t("cluster.map", { count: nodes.items.size })}
         describe={(node) => <Holding node={node} held={holders.nodes.get(node.id)} />}
-        onOpen={(node) => go(`/nodes/${node.id}`)}
-      />
+        onOpen={(node) => go(`/nodes/${node.id}`)} />
       <ul class="legend">
         {names.slice(0, LEGEND_MAX).map(([name, count]) => (
           <li>
-            <span class="swatch" style={{ background: colorOf(name, theme) }} />
-            {name || t("cluster.somebody")} (
+            <span class="swatch" style={{ background: colorOf(name, theme) }} />{name || t("cluster.somebody")} (
             {count.gpus ? t("cluster.gpus", { count: count.gpus }) : t("cluster.pods", { count: count.pods })})
           </li>
         ))}
@@ -161,9 +140,8 @@ const SPANS = ["hour", "week"];
 
 /** Shows use, queue and waits from the daemon's own history, which is complete when the page opens. */
 function OverTime({ chosen, choose }) {
-  const series = useAnswer((signal) => get(queried("/v1/series", { span: chosen }), { signal }), [chosen], {
-    every: 10000,
-  });
+  const series = useAnswer((signal) => get(queried("/v1/series", { span: chosen }), { signal }), [chosen],
+    { every: 10000 });
   const s = series.data;
   const line = (label, color, values) => ({ label: t(label), color, values });
   const part = (name) => s[name].held.map((held, i) => (s[name].there[i] ? (100 * held) / s[name].there[i] : 0));
@@ -184,35 +162,18 @@ function OverTime({ chosen, choose }) {
       {s && (
         <div class="cards">
           <Card title={t("cluster.plot.use")}>
-            <Plot
-              times={s.at}
-              label={t("cluster.plot.use")}
-              format={(v) => `${Math.round(v)} %`}
-              lines={[
-                line("cluster.gpu", "--one", part("gpu")),
-                line("cluster.cpu", "--two", part("cpu")),
-                line("cluster.memory", "--three", part("memory")),
-              ]}
-            />
+            <Plot times={s.at} label={t("cluster.plot.use")} format={(v) => `${Math.round(v)} %`}
+              lines={[line("cluster.gpu", "--one", part("gpu")), line("cluster.cpu", "--two", part("cpu")),
+                line("cluster.memory", "--three", part("memory"))]} />
           </Card>
           <Card title={t("cluster.plot.queue")}>
-            <Plot
-              times={s.at}
-              label={t("cluster.plot.queue")}
-              format={(v) => String(Math.round(v))}
-              lines={[line("cluster.waiting", "--one", s.waiting)]}
-            />
+            <Plot times={s.at} label={t("cluster.plot.queue")} format={(v) => String(Math.round(v))}
+              lines={[line("cluster.waiting", "--one", s.waiting)]} />
           </Card>
           <Card title={t("cluster.plot.waits")}>
-            <Plot
-              times={s.at}
-              label={t("cluster.plot.waits")}
-              format={span}
-              lines={[
-                line("cluster.median", "--one", s.median_wait_s),
-                line("cluster.longest", "--two", s.longest_wait_s),
-              ]}
-            />
+            <Plot times={s.at} label={t("cluster.plot.waits")} format={span}
+              lines={[line("cluster.median", "--one", s.median_wait_s),
+                line("cluster.longest", "--two", s.longest_wait_s)]} />
           </Card>
         </div>
       )}
@@ -249,13 +210,8 @@ export function Cluster({ query }) {
         }
       >
         <Trouble error={nodes.error} />
-        {nodes.ready ? (
-          <NodeMap nodes={nodes} holders={holders} by={by} />
-        ) : (
-          <p class="faint" role="status">
-            {t("loading")}
-          </p>
-        )}
+        {nodes.ready ? <NodeMap nodes={nodes} holders={holders} by={by} />
+          : <p class="faint" role="status">{t("loading")}</p>}
       </Card>
       <OverTime chosen={query.span ?? "hour"} choose={(name) => filter("/cluster", { ...query, span: name })} />
     </Page>

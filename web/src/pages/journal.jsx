@@ -23,11 +23,8 @@ function Subject({ kind, id }) {
 }
 
 function Events() {
-  const events = useAnswer((signal) => get(`/v1/events?limit=${SHOWN}`, { signal }), [], {
-    every: 5000,
-    on: ["instances"],
-    rest: 1000,
-  });
+  const events = useAnswer((signal) => get(`/v1/events?limit=${SHOWN}`, { signal }), [],
+    { every: 5000, on: ["instances"], rest: 1000 });
   const rows = [...(events.data?.items ?? [])].reverse().map((row, i) => ({ ...row, subject: row.id, id: i }));
   return (
     <Card title={t("journal.events")}>
@@ -57,20 +54,14 @@ const actionColumns = () => [
   { title: t("journal.score"), number: true, of: ([, , , , , , score]) => score ?? "–" },
 ];
 
-/** Some actions of a plan: [op, workload, ordinal, node, instance, cause, score, rival]. */
-const Actions = ({ of, caption }) => (
-  <Table caption={caption} rows={of} empty={t("journal.actions.none")} columns={actionColumns()} />
-);
+/** Shows some actions of a plan: [op, workload, ordinal, node, instance, cause, score, rival]. */
+const Actions = ({ of, caption }) => <Table caption={caption} rows={of} empty={t("journal.actions.none")}
+  columns={actionColumns()} />;
 
 /** Shows the result of a replayed decision. */
 function Outcome({ of }) {
-  if (of.same)
-    return (
-      <p role="status">
-        <strong>{t("journal.same")}</strong>{" "}
-        <span class="faint">{t("journal.replayed", { changes: of.changes, seconds: of.seconds.toFixed(1) })}</span>
-      </p>
-    );
+  if (of.same) return <p role="status"><strong>{t("journal.same")}</strong> <span class="faint">
+    {t("journal.replayed", { changes: of.changes, seconds: of.seconds.toFixed(1) })}</span></p>;
   return (
     <div role="status">
       {of.differences.map((d) => (
@@ -79,18 +70,10 @@ function Outcome({ of }) {
             {t(`journal.differs.${d.what}`, { recorded: d.recorded, replayed: d.replayed })}{" "}
             {d.input || t("journal.differs.build")}
           </p>
-          {d.only_recorded?.length > 0 && (
-            <>
-              <h3>{t("journal.only.recorded")}</h3>
-              <Actions of={d.only_recorded} caption={t("journal.only.recorded")} />
-            </>
-          )}
-          {d.only_replayed?.length > 0 && (
-            <>
-              <h3>{t("journal.only.replayed")}</h3>
-              <Actions of={d.only_replayed} caption={t("journal.only.replayed")} />
-            </>
-          )}
+          {d.only_recorded?.length > 0 && <><h3>{t("journal.only.recorded")}</h3>
+            <Actions of={d.only_recorded} caption={t("journal.only.recorded")} /></>}
+          {d.only_replayed?.length > 0 && <><h3>{t("journal.only.replayed")}</h3>
+            <Actions of={d.only_replayed} caption={t("journal.only.replayed")} /></>}
         </>
       ))}
     </div>
@@ -104,14 +87,11 @@ function Decision({ record }) {
   const verb = useVerb(() => post(`/v1/audit/${record.seq}/replay`), set);
   return (
     <>
-      <Facts
-        rows={[
-          [t("journal.cycle"), t("journal.unit", { n: cycle.n, unit: cycle.unit, of: cycle.of })],
-          [t("journal.from.revision"), cycle.revision],
-          [t("journal.profile"), cycle.profile],
-          [t("journal.hashes"), `${cycle.state} / ${cycle.plan}`],
-        ]}
-      />
+      <Facts rows={[
+        [t("journal.cycle"), t("journal.unit", { n: cycle.n, unit: cycle.unit, of: cycle.of })],
+        [t("journal.from.revision"), cycle.revision],
+        [t("journal.profile"), cycle.profile], [t("journal.hashes"), `${cycle.state} / ${cycle.plan}`],
+      ]} />
       <div class="actions">
         <Button
           verb={verb}
@@ -135,20 +115,12 @@ function Decision({ record }) {
       {cycle.pending?.length > 0 && (
         <>
           <h3>{t("journal.pending")}</h3>
-          <Table
-            caption={t("journal.pending")}
-            rows={cycle.pending}
-            columns={[
-              { title: t("node.work"), of: ([workload, pods]) => `${workload} × ${pods}` },
-              {
-                title: t("queue.why"),
-                of: ([, , reasons]) =>
-                  (reasons ?? [])
-                    .map(([reason, what, nodes]) => `${reason}${what ? ` ${what}` : ""}: ${nodes}`)
-                    .join(", "),
-              },
-            ]}
-          />
+          <Table caption={t("journal.pending")} rows={cycle.pending} columns={[
+            { title: t("node.work"), of: ([workload, pods]) => `${workload} × ${pods}` },
+            { title: t("queue.why"),
+              of: ([, , reasons]) => (reasons ?? [])
+              .map(([reason, what, nodes]) => `${reason}${what ? ` ${what}` : ""}: ${nodes}`).join(", ") },
+          ]} />
         </>
       )}
     </>
@@ -167,14 +139,8 @@ function Record({ seq }) {
       <h3>{t("journal.record", { seq })}</h3>
       <Waiting of={record} />
       {record.data?.cycle && <Decision key={seq} record={record.data} />}
-      {record.data && (
-        <details open={!record.data.cycle}>
-          <summary>{t("journal.raw")}</summary>
-          <pre class="log" tabIndex={0}>
-            {JSON.stringify(record.data, null, 2)}
-          </pre>
-        </details>
-      )}
+      {record.data && <details open={!record.data.cycle}><summary>{t("journal.raw")}</summary>
+        <pre class="log" tabIndex={0}>{JSON.stringify(record.data, null, 2)}</pre></details>}
     </section>
   );
 }
@@ -183,65 +149,32 @@ function Audit({ query }) {
   const [open, setOpen] = useState(null);
   const change = (name) => (e) => filter("/journal", { ...query, [name]: e.currentTarget.value.trim() });
   const audit = useAnswer(
-    (signal) =>
-      get(
-        queried("/v1/audit", {
-          limit: SHOWN,
-          who: query.who,
-          subject: query.subject,
-          from: query.from,
-          all: query.all,
-        }),
-        { signal },
-      ),
-    [query.who, query.subject, query.from, query.all],
-    { every: 10000, on: ["jobs"], rest: 1000 },
-  );
+    (signal) => get(queried("/v1/audit",
+    { limit: SHOWN, who: query.who, subject: query.subject, from: query.from, all: query.all }), { signal }),
+    [query.who, query.subject, query.from, query.all], { every: 10000, on: ["jobs"], rest: 1000 });
   const rows = [...(audit.data?.items ?? [])].reverse().map((row) => ({ ...row, id: row.seq }));
   return (
     <Card title={t("journal.audit")}>
       <form class="fields" aria-label={t("queue.filters")} onSubmit={(e) => e.preventDefault()}>
         {["who", "subject", "from"].map((name) => (
           <Field label={t(`journal.${name}`)}>
-            {(props) => <Entry {...props} value={query[name] ?? ""} onChange={change(name)} size={14} />}
-          </Field>
+            {(props) => <Entry {...props} value={query[name] ?? ""} onChange={change(name)} size={14} />}</Field>
         ))}
         <Field label={t("journal.decisions")}>
-          {(props) => (
-            <select {...props} value={query.all ?? ""} onChange={change("all")}>
-              <option value="">{t("not")}</option>
-              <option value="true">{t("yes")}</option>
-            </select>
-          )}
+          {(props) => <select {...props} value={query.all ?? ""} onChange={change("all")}>
+            <option value="">{t("not")}</option><option value="true">{t("yes")}</option></select>}
         </Field>
       </form>
       <Waiting of={audit} />
-      {audit.data && (
-        <Table
-          caption={t("journal.audit")}
-          rows={rows}
-          selected={open}
-          columns={[
-            { title: t("journal.revision"), number: true, of: (row) => row.revision },
-            { title: t("journal.at"), class: "tight", of: (row) => <Time at={row.at} /> },
-            { title: t("journal.who"), of: (row) => row.who },
-            { title: t("journal.verb"), of: (row) => (row.decision ? t("journal.decision") : row.kind) },
-            { title: t("journal.subject"), of: (row) => row.subject },
-            {
-              title: "",
-              of: (row) => (
-                <button
-                  type="button"
-                  aria-pressed={open === row.id}
-                  onClick={() => setOpen(open === row.id ? null : row.id)}
-                >
-                  {t("journal.open", { seq: row.seq })}
-                </button>
-              ),
-            },
-          ]}
-        />
-      )}
+      {audit.data && <Table caption={t("journal.audit")} rows={rows} selected={open} columns={[
+        { title: t("journal.revision"), number: true, of: (row) => row.revision },
+        { title: t("journal.at"), class: "tight", of: (row) => <Time at={row.at} /> },
+        { title: t("journal.who"), of: (row) => row.who },
+        { title: t("journal.verb"), of: (row) => (row.decision ? t("journal.decision") : row.kind) },
+        { title: t("journal.subject"), of: (row) => row.subject },
+        { title: "", of: (row) => <button type="button" aria-pressed={open === row.id}
+          onClick={() => setOpen(open === row.id ? null : row.id)}>{t("journal.open", { seq: row.seq })}</button> },
+      ]} />}
       {open !== null && <Record seq={open} />}
     </Card>
   );

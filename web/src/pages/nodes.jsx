@@ -18,13 +18,8 @@ function gpuWords(node) {
 const order = new Intl.Collator("en", { numeric: true });
 const byId = (a, b) => order.compare(a.id, b.id);
 
-const says = (node, word) =>
-  !word ||
-  [node.id, node.zone, node.rack, ...Object.values(node.labels ?? {})].some((text) =>
-    String(text ?? "")
-      .toLowerCase()
-      .includes(word),
-  );
+const says = (node, word) => !word || [node.id, node.zone, node.rack, ...Object.values(node.labels ?? {})]
+  .some((text) => String(text ?? "").toLowerCase().includes(word));
 
 const columns = () => [
   { title: t("node"), of: (n) => <Link to={`/nodes/${n.id}`}>{n.display ?? n.id}</Link> },
@@ -41,19 +36,16 @@ const columns = () => [
 export function Nodes({ query }) {
   const nodes = useCollection("nodes");
   const word = (query.find ?? "").toLowerCase();
-  const rows = useMemo(
-    () =>
-      [...nodes.items.values()].filter((n) => (!query.state || n.state === query.state) && says(n, word)).sort(byId),
-    [nodes.version, query.state, word],
-  );
+  const rows = useMemo(() => [...nodes.items.values()]
+    .filter((n) => (!query.state || n.state === query.state) && says(n, word)).sort(byId),
+    [nodes.version, query.state, word]);
   const change = (name) => (e) => filter("/nodes", { ...query, [name]: e.currentTarget.value });
   return (
     <Page title={t("page.nodes")}>
       <Card title={t("nodes.count", { count: rows.length })}>
         <form class="fields" onSubmit={(e) => e.preventDefault()} aria-label={t("queue.filters")}>
           <Field label={t("nodes.find")}>
-            {(props) => <input {...props} value={query.find ?? ""} onInput={change("find")} />}
-          </Field>
+            {(props) => <input {...props} value={query.find ?? ""} onInput={change("find")} />}</Field>
           <Field label={t("jobs.state")}>
             {(props) => (
               <select {...props} value={query.state ?? ""} onChange={change("state")}>
@@ -66,13 +58,9 @@ export function Nodes({ query }) {
           </Field>
         </form>
         <Trouble error={nodes.error} />
-        {nodes.ready ? (
-          <Paged key={`${query.state} ${word}`} caption={t("page.nodes")} rows={rows} columns={columns()} />
-        ) : (
-          <p class="faint" role="status">
-            {t("loading")}
-          </p>
-        )}
+        {nodes.ready ? <Paged key={`${query.state} ${word}`} caption={t("page.nodes")} rows={rows}
+          columns={columns()} />
+          : <p class="faint" role="status">{t("loading")}</p>}
       </Card>
     </Page>
   );

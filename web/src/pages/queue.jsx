@@ -20,17 +20,11 @@ const SHOWN = 200,
  */
 function useFactors(query, wanted) {
   const answer = useAnswer(
-    (signal) =>
-      wanted
-        ? get(queried("/v1/queue", { limit: SHOWN, queue: query.queue, user: query.user, factors: true }), { signal })
-        : Promise.resolve(null),
-    [wanted, query.queue, query.user],
-    { every: 30000 },
-  );
-  const byId = useMemo(
-    () => new Map((answer.data?.items ?? []).filter((row) => row.id).map((row) => [row.id, partsOf(row)])),
-    [answer.data],
-  );
+    (signal) => (wanted ? get(queried("/v1/queue",
+      { limit: SHOWN, queue: query.queue, user: query.user, factors: true }), { signal }) : Promise.resolve(null)),
+    [wanted, query.queue, query.user], { every: 30000 });
+  const byId = useMemo(() =>
+    new Map((answer.data?.items ?? []).filter((row) => row.id).map((row) => [row.id, partsOf(row)])), [answer.data]);
   return { byId, error: answer.error };
 }
 
@@ -38,8 +32,7 @@ function Filters({ query }) {
   const change = (name) => (event) => filter("/queue", { ...query, [name]: event.currentTarget.value.trim() });
   const field = (name) => (
     <Field label={t(`queue.${name}`)}>
-      {(props) => <Entry {...props} value={query[name] ?? ""} onChange={change(name)} size={12} />}
-    </Field>
+      {(props) => <Entry {...props} value={query[name] ?? ""} onChange={change(name)} size={12} />}</Field>
   );
   return (
     <form class="fields" onSubmit={(e) => e.preventDefault()} aria-label={t("queue.filters")}>
@@ -74,13 +67,9 @@ function planRows(items, running, now) {
       key = holder.workload ?? `${holder.node} ${holder.since}`;
     if (end > now && end > (works.get(key)?.end ?? 0))
       works.set(key, {
-        id: key,
-        kind: "runs",
-        start: now,
-        end,
-        label: holder.workload
-          ? `${holder.name ?? holder.kind} ${holder.workload}`
-          : (holder.owner ?? holder.group ?? t("cluster.somebody")),
+        id: key, kind: "runs", start: now, end,
+        label: holder.workload ? `${holder.name ?? holder.kind} ${holder.workload}`
+          : holder.owner ?? holder.group ?? t("cluster.somebody"),
         href: holder.kind === "job" ? `#/jobs/${holder.workload}` : undefined,
       });
   }
@@ -93,11 +82,8 @@ function planRows(items, running, now) {
     if (!(start >= 0)) continue;
     if (rows.length < PLAN_ROWS)
       rows.push({
-        id: `q${item.position}`,
-        kind: start < latest ? "fills" : "next",
-        start,
-        end: end > start ? end : start + 3600e3,
-        label: named(item),
+        id: `q${item.position}`, kind: start < latest ? "fills" : "next", start,
+        end: end > start ? end : start + 3600e3, label: named(item),
         href: item.id && item.kind === "job" ? `#/jobs/${item.id}` : undefined,
       });
     else left++;
@@ -109,47 +95,20 @@ function planRows(items, running, now) {
 function columns(factors, whole, showFactors, now) {
   return [
     { title: t("queue.position"), number: true, of: (row) => row.position },
-    {
-      title: t("queue.job"),
-      of: (row) =>
-        row.id && row.kind === "job" ? (
-          <Link to={`/jobs/${row.id}`}>{named(row)}</Link>
-        ) : row.id ? (
-          named(row)
-        ) : (
-          t("queue.hidden")
-        ),
-    },
-    {
-      title: t("queue.owner"),
-      of: (row) => [row.owner, row.group && `(${row.group})`].filter(Boolean).join(" ") || "–",
-    },
+    { title: t("queue.job"),
+      of: (row) => (row.id && row.kind === "job" ? <Link to={`/jobs/${row.id}`}>{named(row)}</Link>
+        : row.id ? named(row) : t("queue.hidden")) },
+    { title: t("queue.owner"),
+      of: (row) => [row.owner, row.group && `(${row.group})`].filter(Boolean).join(" ") || "–" },
     { title: t("queue.queue"), of: (row) => row.queue },
     { title: t("queue.asked"), class: "words", of: (row) => asked(row.asked) || "–" },
     { title: t("queue.tier"), class: "tight", of: (row) => t(`tier.${row.tier}`) },
     { title: t("queue.waited"), class: "tight", of: (row) => span(row.waited_s) },
-    {
-      title: t("queue.start"),
-      class: "tight",
-      of: (row) =>
-        row.start ? (
-          <>
-            <Time at={row.start} guess={row.start_guess} />{" "}
-            <span class="faint">{t("in", { span: span((moment(row.start) - now) / 1000) })}</span>
-          </>
-        ) : (
-          t("queue.unknown")
-        ),
-    },
-    ...(showFactors
-      ? [
-          {
-            title: t("queue.factors"),
-            class: "bars",
-            of: (row) => (factors.has(row.id) ? <FactorBar factors={factors.get(row.id)} whole={whole} /> : "–"),
-          },
-        ]
-      : []),
+    { title: t("queue.start"), class: "tight",
+      of: (row) => (row.start ? <><Time at={row.start} guess={row.start_guess} /> <span class="faint">
+      {t("in", { span: span((moment(row.start) - now) / 1000) })}</span></> : t("queue.unknown")) },
+    ...(showFactors ? [{ title: t("queue.factors"), class: "bars",
+      of: (row) => (factors.has(row.id) ? <FactorBar factors={factors.get(row.id)} whole={whole} /> : "–") }] : []),
     { title: t("queue.why"), class: "words", of: (row) => row.text ?? "" },
   ];
 }
@@ -157,27 +116,19 @@ function columns(factors, whole, showFactors, now) {
 export function Queue({ query }) {
   const [withFactors, show] = useState(true);
   const now = useNow(5000);
-  const queue = useAnswer(
-    (signal) => get(queried("/v1/queue", { limit: SHOWN, queue: query.queue, user: query.user }), { signal }),
-    [query.queue, query.user],
-    { every: 5000, on: ["jobs"], rest: 500 },
-  );
-  const running = useAnswer((signal) => get(queried("/v1/holders", { all: true, limit: PLAN_NODES }), { signal }), [], {
-    every: 10000,
-  });
+  const queue = useAnswer((signal) => get(queried("/v1/queue", { limit: SHOWN, queue: query.queue, user: query.user }),
+    { signal }),
+    [query.queue, query.user], { every: 5000, on: ["jobs"], rest: 500 });
+  const running = useAnswer((signal) => get(queried("/v1/holders", { all: true, limit: PLAN_NODES }), { signal }), [],
+    { every: 10000 });
   const items = (queue.data?.items ?? []).filter((row) => passes(row, query));
   const factors = useFactors(query, withFactors);
   const lists = items.map((row) => factors.byId.get(row.id) ?? []);
   const plan = planRows(items, running.data?.items ?? [], now);
   return (
-    <Page
-      title={t("page.queue")}
-      actions={
-        <button type="button" aria-pressed={withFactors} onClick={() => show(!withFactors)}>
-          {t("queue.factors")}
-        </button>
-      }
-    >
+    <Page title={t("page.queue")} actions={
+      <button type="button" aria-pressed={withFactors} onClick={() => show(!withFactors)}>
+        {t("queue.factors")}</button>}>
       <Card title={queue.data ? t("queue.count", { count: queue.data.total }) : t("page.queue")}>
         <Filters query={query} />
         <Waiting of={queue} />
@@ -192,33 +143,20 @@ export function Queue({ query }) {
           />
         )}
         {withFactors && <FactorLegend lists={lists} />}
-        {queue.data && queue.data.total > SHOWN && (
-          <p class="faint">{t("queue.first", { count: SHOWN, all: queue.data.total })}</p>
-        )}
-        {queue.data?.forecast && (
-          <p class="faint">
-            {t("queue.forecast", { revision: queue.data.forecast.revision })} <Time at={queue.data.forecast.at} />
-          </p>
-        )}
+        {queue.data && queue.data.total > SHOWN && <p class="faint">
+          {t("queue.first", { count: SHOWN, all: queue.data.total })}</p>}
+        {queue.data?.forecast && <p class="faint">
+          {t("queue.forecast", { revision: queue.data.forecast.revision })} <Time at={queue.data.forecast.at} /></p>}
       </Card>
       <Card title={t("queue.plan")}>
-        {plan.length ? (
-          <Gantt rows={plan} now={now} label={t("queue.plan")} />
-        ) : (
-          <p class="faint">{t("queue.plan.empty")}</p>
-        )}
-        {running.data?.continue !== undefined && (
-          <p class="faint">{t("queue.plan.nodes", { node: running.data.continue })}</p>
-        )}
-        {plan.left > 0 && (
-          <p class="faint">
-            {t("queue.plan.first", {
-              count: plan.length,
-              all: plan.length + plan.left,
-              runs: plan.filter((row) => row.kind === "runs").length,
-            })}
-          </p>
-        )}
+        {plan.length ? <Gantt rows={plan} now={now} label={t("queue.plan")} />
+          : <p class="faint">{t("queue.plan.empty")}</p>}
+        {running.data?.continue !== undefined && <p class="faint">
+          {t("queue.plan.nodes", { node: running.data.continue })}</p>}
+        {plan.left > 0 && <p class="faint">
+          {t("queue.plan.first", {
+            count: plan.length, all: plan.length + plan.left, runs: plan.filter((row) => row.kind === "runs").length,
+          })}</p>}
       </Card>
     </Page>
   );

@@ -35,64 +35,32 @@ function appOf(values) {
 export function Services() {
   const { who } = useSession();
   const [adding, add] = useState(false);
-  const apps = useAnswer((signal) => getAll("/v1/apps", {}, { signal }), [], {
-    every: 15000,
-    on: ["apps", "instances"],
-    rest: 400,
-  });
+  const apps = useAnswer((signal) => getAll("/v1/apps", {}, { signal }), [],
+    { every: 15000, on: ["apps", "instances"], rest: 400 });
   const send = usePostOnce("/v1/apps");
   const verb = useVerb(
     (values) => send(appOf(values)),
     (answer) => go(`/services/${answer.id}`),
   );
   return (
-    <Page
-      title={t("page.services")}
-      actions={
-        may(who, "submit") && (
-          <button type="button" class="main" aria-expanded={adding} onClick={() => add(!adding)}>
-            {t("service.add")}
-          </button>
-        )
-      }
-    >
-      {adding && (
-        <Card title={t("service.add")}>
-          <Form label={t("service.add")} fields={fields()} verb={verb} submit={t("service.add")} />
-        </Card>
-      )}
+    <Page title={t("page.services")} actions={may(who, "submit") && (
+      <button type="button" class="main" aria-expanded={adding} onClick={() => add(!adding)}>
+        {t("service.add")}</button>)}>
+      {adding && <Card title={t("service.add")}><Form label={t("service.add")} fields={fields()} verb={verb}
+        submit={t("service.add")} /></Card>}
       <Card label={t("page.services")}>
         <Waiting of={apps} />
-        {apps.data && (
-          <Paged
-            caption={t("page.services")}
-            empty={t("service.none")}
-            rows={apps.data.items}
-            columns={[
-              { title: t("jobs.name"), of: (app) => <Link to={`/services/${app.id}`}>{app.id}</Link> },
-              { title: t("queue.owner"), of: (app) => app.owner },
-              { title: t("jobs.state"), of: (app) => <State state={shownState(app)} /> },
-              { title: t("service.ready"), number: true, of: (app) => `${app.status.ready}/${app.status.replicas}` },
-              {
-                title: "",
-                class: "bars",
-                of: (app) => (
-                  <Bar
-                    whole={app.status.replicas}
-                    parts={[{ value: app.status.ready }]}
-                    label={`${app.status.ready}/${app.status.replicas}`}
-                  />
-                ),
-              },
-              { title: t("jobs.created"), class: "tight", of: (app) => <Time at={app.created} /> },
-              {
-                title: t("queue.why"),
-                class: "words",
-                of: (app) => app.error ?? app.status.conditions?.find((c) => !c.status)?.message ?? "",
-              },
-            ]}
-          />
-        )}
+        {apps.data && <Paged caption={t("page.services")} empty={t("service.none")} rows={apps.data.items} columns={[
+          { title: t("jobs.name"), of: (app) => <Link to={`/services/${app.id}`}>{app.id}</Link> },
+          { title: t("queue.owner"), of: (app) => app.owner },
+          { title: t("jobs.state"), of: (app) => <State state={shownState(app)} /> },
+          { title: t("service.ready"), number: true, of: (app) => `${app.status.ready}/${app.status.replicas}` },
+          { title: "", class: "bars", of: (app) => <Bar whole={app.status.replicas}
+            parts={[{ value: app.status.ready }]} label={`${app.status.ready}/${app.status.replicas}`} /> },
+          { title: t("jobs.created"), class: "tight", of: (app) => <Time at={app.created} /> },
+          { title: t("queue.why"), class: "words",
+            of: (app) => app.error ?? app.status.conditions?.find((c) => !c.status)?.message ?? "" },
+        ]} />}
       </Card>
     </Page>
   );

@@ -52,33 +52,15 @@ export function Forecast({ of }) {
 export function Submit({ onDone }) {
   const [forecast, setForecast] = useState(null);
   const send = usePostOnce("/v1/jobs");
-  const verb = useVerb(
-    (values) => send(jobOf(values)),
-    (answer) => {
-      onDone();
-      go(`/jobs/${answer.id}`);
-    },
-  );
-  const look = useVerb(
-    (values) => post("/v1/jobs?dry_run=true&forecast=1", jobOf(values)),
-    (answer) => setForecast(answer.answer.forecast),
-  );
+  const verb = useVerb((values) => send(jobOf(values)), (answer) => { onDone(); go(`/jobs/${answer.id}`); });
+  const look = useVerb((values) => post("/v1/jobs?dry_run=true&forecast=1", jobOf(values)),
+    (answer) => setForecast(answer.answer.forecast));
   const shown = { ...verb, error: verb.error ?? look.error };
   return (
     <Card title={t("submit.title")}>
       <Form label={t("submit.title")} fields={jobFields()} verb={shown} submit={t("submit.send")}>
-        {(values) => (
-          <Button
-            verb={look}
-            onClick={() => {
-              verb.clear();
-              setForecast(null);
-              look.run(values);
-            }}
-          >
-            {t("submit.look")}
-          </Button>
-        )}
+        {(values) => <Button verb={look} onClick={() => { verb.clear(); setForecast(null); look.run(values); }}>
+          {t("submit.look")}</Button>}
       </Form>
       <Forecast of={forecast} />
     </Card>

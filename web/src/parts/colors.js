@@ -21,21 +21,11 @@ const made = { light: new Map([["", "#8795a1"]]), dark: new Map([["", "#7d8b97"]
 
 export function colorOf(name, theme) {
   const colors = made[theme];
-  if (!colors.has(name))
-    colors.set(name, theme === "dark" ? `hsl(${hueOf(name)} 60% 62%)` : `hsl(${hueOf(name)} 65% 42%)`);
+  if (!colors.has(name)) colors.set(name,
+    theme === "dark" ? `hsl(${hueOf(name)} 60% 62%)` : `hsl(${hueOf(name)} 65% 42%)`);
   return colors.get(name);
 }
 
-const FACTORS = [
-  "#0b5c94",
-  "#c2570c",
-  "#18794e",
-  "#7a3fa8",
-  "#b42318",
-  "#8a6d00",
-  "#0f766e",
-  "#9d3c72",
-  "#5b6b79",
-  "#4a5bd4",
-];
+const FACTORS = ["#0b5c94", "#c2570c", "#18794e", "#7a3fa8", "#b42318", "#8a6d00", "#0f766e", "#9d3c72", "#5b6b79",
+  "#4a5bd4"];
 export const factorColor = (index) => FACTORS[index % FACTORS.length];

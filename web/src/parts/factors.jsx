@@ -26,12 +26,8 @@ export function FactorBar({ factors, whole, named }) {
   const label = parts.map((f) => `${f.name} ${number(f.value)}`).join(", ") || t("factors.none");
   return (
     <span class="bar" role="img" aria-label={label} title={label}>
-      {parts.map((f) => (
-        <span
-          class="part"
-          style={{ background: f.color, width: `${(100 * Math.abs(f.value)) / (whole || sum(parts))}%` }}
-        />
-      ))}
+      {parts.map((f) => <span class="part"
+        style={{ background: f.color, width: `${(100 * Math.abs(f.value)) / (whole || sum(parts))}%` }} />)}
     </span>
   );
 }
@@ -41,12 +37,8 @@ export function FactorLegend({ lists, named }) {
   for (const factors of lists) for (const f of counted(factors, named)) seen.set(f.name, f);
   return (
     <ul class="legend">
-      {[...seen.values()].map((f) => (
-        <li title={f.text}>
-          <span class="swatch" style={{ background: f.color }} />
-          {f.name}
-        </li>
-      ))}
+      {[...seen.values()].map((f) => <li title={f.text}><span class="swatch" style={{ background: f.color }} />
+        {f.name}</li>)}
     </ul>
   );
 }

@@ -4,13 +4,11 @@ import { useState } from "preact/hooks";
 import { Button, Field, Trouble } from "./parts.jsx";
 import { t } from "../text/text.js";
 
-/** Returns the field of an error: "requests.cpu: ..." belongs to the longest field name that is a prefix of its path. */
+/** Returns the field of an error: "requests.cpu: ..." belongs to the longest field name that begins its path. */
 function faultOf(error, fields) {
   if (!error?.field) return undefined;
   const path = error.field.replace(/\[.*/, "");
-  return fields
-    .map((f) => f.of ?? f.name)
-    .filter((name) => path === name || path.startsWith(`${name}.`))
+  return fields.map((f) => f.of ?? f.name).filter((name) => path === name || path.startsWith(`${name}.`))
     .sort((a, b) => b.length - a.length)[0];
 }
 
@@ -46,19 +44,10 @@ export function Form({ fields, initial = {}, verb, title, submit, children, labe
     <form aria-label={label ?? title} noValidate onSubmit={send}>
       <div class="fields">
         {fields.map((field) => (
-          <Field
-            label={field.label}
-            hint={field.hint}
-            error={fault === (field.of ?? field.name) ? verb.error.message : undefined}
-          >
-            {(props) => (
-              <Input
-                field={field}
-                props={props}
-                value={values[field.name] ?? ""}
-                set={(value) => type({ ...typed, [field.name]: value })}
-              />
-            )}
+          <Field label={field.label} hint={field.hint}
+            error={fault === (field.of ?? field.name) ? verb.error.message : undefined}>
+            {(props) => <Input field={field} props={props} value={values[field.name] ?? ""}
+              set={(value) => type({ ...typed, [field.name]: value })} />}
           </Field>
         ))}
       </div>

@@ -39,10 +39,8 @@ async function readLog(path, follow, { signal, show, say }) {
   signal.addEventListener("abort", () => cancelAnimationFrame(frame), { once: true });
   for (let failures = 0; !signal.aborted; failures++) {
     heard = false;
-    const said = await whileShown(signal, read).then(
-      () => t("log.end"),
-      (error) => (error.name === "AbortError" ? "" : error.message),
-    );
+    const said = await whileShown(signal, read).then(() => t("log.end"),
+      (error) => (error.name === "AbortError" ? "" : error.message));
     if (signal.aborted) return;
     if (document.hidden && follow) continue;
     say(said);
@@ -61,11 +59,8 @@ function Text({ path, follow, label }) {
   useEffect(() => {
     const control = new AbortController();
     setNote("");
-    readLog(query(path, { tail: TAIL, follow: follow ? "true" : "" }), follow, {
-      signal: control.signal,
-      show: set,
-      say: setNote,
-    });
+    readLog(query(path, { tail: TAIL, follow: follow ? "true" : "" }), follow,
+      { signal: control.signal, show: set, say: setNote });
     return () => control.abort();
   }, [path, follow, turn]);
   useEffect(() => {
@@ -76,17 +71,9 @@ function Text({ path, follow, label }) {
   };
   return (
     <>
-      <pre class="log" ref={box} tabIndex={0} role="log" aria-label={label} onScroll={scrolled}>
-        {text}
-      </pre>
-      {note && (
-        <p class="faint">
-          {note}{" "}
-          <button type="button" onClick={() => next(turn + 1)}>
-            {t("log.again")}
-          </button>
-        </p>
-      )}
+      <pre class="log" ref={box} tabIndex={0} role="log" aria-label={label} onScroll={scrolled}>{text}</pre>
+      {note && <p class="faint">{note} <button type="button" onClick={() => next(turn + 1)}>{t("log.again")}</button>
+        </p>}
     </>
   );
 }
@@ -98,12 +85,6 @@ function Text({ path, follow, label }) {
 export function Log({ of, label }) {
   if (of.state === "assigned") return <p class="faint">{t("log.none")}</p>;
   const id = of.id ?? of.instance;
-  return (
-    <Text
-      key={id}
-      path={query(`/v1/instances/${id}/logs`, { node: of.node })}
-      follow={WRITES.has(of.state)}
-      label={label}
-    />
-  );
+  return <Text key={id} path={query(`/v1/instances/${id}/logs`, { node: of.node })} follow={WRITES.has(of.state)}
+    label={label} />;
 }

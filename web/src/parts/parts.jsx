@@ -65,16 +65,9 @@ export const State = ({ state }) => (
   </span>
 );
 
-/** `guess`: the moment rests on a run time that nobody has stated. */
-export const Time = ({ at, guess }) =>
-  at ? (
-    <time dateTime={at} title={guess ? t("guess") : new Date(at).toString()}>
-      {guess ? "~ " : ""}
-      {when(at)}
-    </time>
-  ) : (
-    <span>–</span>
-  );
+/** `guess`: the time depends on a run time that was not stated. */
+export const Time = ({ at, guess }) => (at ? <time dateTime={at} title={guess ? t("guess") : new Date(at).toString()}>
+  {guess ? "~ " : ""}{when(at)}</time> : <span>–</span>);
 
 export const Link = ({ to, children, ...rest }) => (
   <a href={`#${to}`} {...rest}>
@@ -106,29 +99,15 @@ export function Table({ columns, rows, caption, empty, onRow, selected, bound })
     <div class={bound ? "scroll bound" : "scroll"} tabIndex={0} role="group" aria-label={caption}>
       <table>
         <caption class="hidden">{caption}</caption>
-        <thead>
-          <tr>
-            {columns.map((c) =>
-              c.title ? (
-                <th scope="col" class={c.number ? "number" : undefined}>
-                  {c.title}
-                </th>
-              ) : (
-                <td />
-              ),
-            )}
-          </tr>
-        </thead>
+        <thead><tr>
+          {columns.map((c) => (c.title ? <th scope="col" class={c.number ? "number" : undefined}>{c.title}</th>
+            : <td />))}</tr></thead>
         <tbody>
           {rows.map((row) => (
-            <tr
-              key={row.id ?? row.position}
+            <tr key={row.id ?? row.position}
               class={selected !== undefined && selected === row.id ? "selected" : undefined}
-              onClick={onRow && (() => onRow(row))}
-            >
-              {columns.map((c) => (
-                <td class={c.number ? "number" : c.class}>{c.of(row)}</td>
-              ))}
+              onClick={onRow && (() => onRow(row))}>
+              {columns.map((c) => <td class={c.number ? "number" : c.class}>{c.of(row)}</td>)}
             </tr>
           ))}
         </tbody>
@@ -189,20 +168,9 @@ export function Field({ label, error, hint, children }) {
  * every answer, and would put back what counted before.
  */
 export function Entry({ value, onChange, ...rest }) {
-  const [draft, edit] = useState(null),
-    drop = () => edit(null);
-  return (
-    <input
-      {...rest}
-      value={draft ?? value}
-      onInput={(e) => edit(e.currentTarget.value)}
-      onChange={(e) => {
-        drop();
-        onChange(e);
-      }}
-      onBlur={drop}
-    />
-  );
+  const [draft, edit] = useState(null), drop = () => edit(null);
+  return <input {...rest} value={draft ?? value} onInput={(e) => edit(e.currentTarget.value)}
+    onChange={(e) => { drop(); onChange(e); }} onBlur={drop} />;
 }
 
 export function Button({ verb, children, kind, ...rest }) {

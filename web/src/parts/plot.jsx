@@ -16,41 +16,25 @@ export function Plot({ times, lines, label, height = 150, format = String, min =
   const { theme } = useSession();
 
   useEffect(() => {
-    const axis = {
-      stroke: css("--faint"),
-      grid: { stroke: css("--line"), width: 1 },
-      ticks: { stroke: css("--line"), width: 1 },
-    };
-    plot.current = new uPlot(
-      {
-        width: box.current.clientWidth || 300,
-        height,
-        cursor: { y: false },
-        legend: { live: true },
-        scales: {
-          x: { range: (_, low, high) => [Math.min(low, high - SPAN_MIN_S), high] },
-          y: { range: (_, low, high) => [Math.min(min, low ?? 0), Math.max(high ?? 1, min + 1e-9) * 1.05 || 1] },
-        },
-        axes: [
-          { ...axis, values: (_, at, __, ___, step) => ticks(at, step) },
-          { ...axis, size: 62, values: (_, values) => values.map(format) },
-        ],
-        series: [
-          { value: (_, at) => (at ? new Date(at * 1000).toLocaleTimeString() : "–") },
-          ...lines.map((line) => ({
-            label: line.label,
-            stroke: css(line.color),
-            width: 2,
-            dash: line.dash,
-            points: { show: times.length < 3 },
-            fill: line.dash ? undefined : `${css(line.color)}22`,
-            value: (_, value) => (value == null ? "–" : format(value)),
-          })),
-        ],
-      },
-      [times, ...lines.map((line) => line.values)],
-      box.current,
-    );
+    const axis = { stroke: css("--faint"), grid: { stroke: css("--line"), width: 1 },
+      ticks: { stroke: css("--line"), width: 1 } };
+    plot.current = new uPlot({
+      width: box.current.clientWidth || 300, height,
+      cursor: { y: false },
+      legend: { live: true },
+      scales: { x: { range: (_, low, high) => [Math.min(low, high - SPAN_MIN_S), high] },
+        y: { range: (_, low, high) => [Math.min(min, low ?? 0), Math.max(high ?? 1, min + 1e-9) * 1.05 || 1] } },
+      axes: [{ ...axis, values: (_, at, __, ___, step) => ticks(at, step) },
+        { ...axis, size: 62, values: (_, values) => values.map(format) }],
+      series: [
+        { value: (_, at) => (at ? new Date(at * 1000).toLocaleTimeString() : "–") },
+        ...lines.map((line) => ({
+          label: line.label, stroke: css(line.color), width: 2, dash: line.dash, points: { show: times.length < 3 },
+          fill: line.dash ? undefined : `${css(line.color)}22`,
+          value: (_, value) => (value == null ? "–" : format(value)),
+        })),
+      ],
+    }, [times, ...lines.map((line) => line.values)], box.current);
     const resize = new ResizeObserver(() => {
       if (box.current) plot.current.setSize({ width: box.current.clientWidth, height });
     });

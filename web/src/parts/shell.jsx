@@ -66,14 +66,8 @@ export function Shell({ instance }) {
       </pre>
       {state ? (
         <form class="fields" onSubmit={send}>
-          <input
-            class="line-in"
-            aria-label={t("shell.line")}
-            value={line}
-            spellcheck={false}
-            autoComplete="off"
-            onInput={(e) => setLine(e.currentTarget.value)}
-          />
+          <input class="line-in" aria-label={t("shell.line")} value={line} spellcheck={false} autoComplete="off"
+            onInput={(e) => setLine(e.currentTarget.value)} />
           <button>{t("shell.send")}</button>
           <button type="button" onClick={leave}>
             {t("shell.end")}

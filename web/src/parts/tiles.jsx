@@ -38,35 +38,22 @@ function layout(groups, width) {
     y = 0,
     below = 0;
   for (const group of groups) {
-    const columns = Math.min(
-        perRow,
-        group.nodes.length,
-        Math.max(COLUMNS_MIN, Math.ceil(Math.sqrt(2 * group.nodes.length))),
-      ),
+    const columns = Math.min(perRow, group.nodes.length,
+      Math.max(COLUMNS_MIN, Math.ceil(Math.sqrt(2 * group.nodes.length)))),
       wide = Math.max(columns * stepX, HEAD_WIDTH);
-    if (x > 0 && x + wide > width) {
-      x = 0;
-      y = below;
-    }
+    if (x > 0 && x + wide > width) { x = 0; y = below; }
     const top = y + (groups.length > 1 || group.name ? HEAD : 0);
     if (top > y) heads.push({ text: `${group.name} (${group.nodes.length})`, x, y, width: wide - GAP });
     group.nodes.forEach((node, i) =>
-      tiles.push({ node, gpus: gpusOf(node), x: x + (i % columns) * stepX, y: top + Math.floor(i / columns) * stepY }),
-    );
+      tiles.push({ node, gpus: gpusOf(node), x: x + (i % columns) * stepX, y: top + Math.floor(i / columns) * stepY }));
     below = Math.max(below, top + Math.ceil(group.nodes.length / columns) * stepY + 6);
     x += wide + 4 * GAP;
   }
   return { tiles, heads, size, height: Math.max(below, 30) };
 }
 
-const borders = {
-  ready: "--line",
-  joining: "--busy",
-  cordoned: "--warn",
-  disabled: "--warn",
-  draining: "--warn",
-  drained: "--warn",
-};
+const borders = { ready: "--line", joining: "--busy", cordoned: "--warn", disabled: "--warn", draining: "--warn",
+  drained: "--warn" };
 
 function share(node, name) {
   const there = amount(node.allocatable?.[name]);
@@ -85,12 +72,8 @@ function drawTile(pen, tile, size, held, colors, theme) {
   for (const holder of held?.values() ?? []) for (const gpu of holder.gpus) owners[gpu] = holder;
   for (let gpu = 0; gpu < gpus; gpu++) {
     pen.fillStyle = owners[gpu] ? colorOf(holderName(owners[gpu]), theme) : colors["--idle"];
-    pen.fillRect(
-      x + 4 + (gpu % size.columns) * (size.cell + 1),
-      y + 4 + Math.floor(gpu / size.columns) * (size.cell + 1),
-      size.cell,
-      size.cell,
-    );
+    pen.fillRect(x + 4 + (gpu % size.columns) * (size.cell + 1),
+      y + 4 + Math.floor(gpu / size.columns) * (size.cell + 1), size.cell, size.cell);
   }
   if (!gpus && held?.size) {
     pen.fillStyle = colorOf(holderName(held.values().next().value), theme);
@@ -126,9 +109,8 @@ function draw(canvas, plan, width, holders, theme) {
 }
 
 function tileAt(plan, x, y) {
-  return plan.tiles.findIndex(
-    (tile) => x >= tile.x && x < tile.x + plan.size.width && y >= tile.y && y < tile.y + plan.size.height,
-  );
+  return plan.tiles.findIndex((tile) => x >= tile.x && x < tile.x + plan.size.width && y >= tile.y &&
+    y < tile.y + plan.size.height);
 }
 
 /** Returns the nearest tile in the next row up or down, or the same tile if there is none. */
@@ -183,44 +165,16 @@ export function Tiles({ groups, holders, theme, label, describe, onOpen }) {
   const right = tile && tile.x > width / 2;
   return (
     <div class="tiles" ref={box}>
-      <canvas
-        ref={canvas}
-        tabIndex={0}
-        role="application"
-        aria-label={label}
-        onKeyDown={key}
-        onBlur={() => choose(-1)}
-        onMouseMove={(e) => {
-          const at = place(e);
-          if (at !== chosen) choose(at);
-        }}
-        onMouseLeave={() => choose(-1)}
-        onClick={(e) => {
-          const at = plan.tiles[place(e)];
-          if (at) onOpen(at.node);
-        }}
-      />
-      {tile && (
-        <div
-          class="chosen"
-          style={{
-            left: `${tile.x - 2}px`,
-            top: `${tile.y - 2}px`,
-            width: `${plan.size.width + 4}px`,
-            height: `${plan.size.height + 4}px`,
-          }}
-        />
-      )}
+      <canvas ref={canvas} tabIndex={0} role="application" aria-label={label} onKeyDown={key} onBlur={() => choose(-1)}
+        onMouseMove={(e) => { const at = place(e); if (at !== chosen) choose(at); }} onMouseLeave={() => choose(-1)}
+        onClick={(e) => { const at = plan.tiles[place(e)]; if (at) onOpen(at.node); }} />
+      {tile && <div class="chosen"
+        style={{ left: `${tile.x - 2}px`, top: `${tile.y - 2}px`, width: `${plan.size.width + 4}px`,
+        height: `${plan.size.height + 4}px` }} />}
       <div aria-live="polite">
         {tile && (
-          <div
-            class="hover"
-            style={{
-              top: `${tile.y + plan.size.height + 6}px`,
-              left: right ? "auto" : `${tile.x}px`,
-              right: right ? `${width - tile.x - plan.size.width}px` : "auto",
-            }}
-          >
+          <div class="hover" style={{ top: `${tile.y + plan.size.height + 6}px`, left: right ? "auto" : `${tile.x}px`,
+            right: right ? `${width - tile.x - plan.size.width}px` : "auto" }}>
             {describe(tile.node)}
           </div>
         )}

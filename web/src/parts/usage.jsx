@@ -28,35 +28,18 @@ export function Usage({ instance, work }) {
   const times = samples.map((s) => s.at);
   const bound = (of, name, color) => {
     const value = amount(of?.[name]);
-    return value > 0
-      ? [
-          {
-            label: t(color === "--two" ? "usage.requested" : "usage.limit"),
-            color,
-            dash: [6, 4],
-            values: times.map(() => value),
-          },
-        ]
-      : [];
+    return value > 0 ? [{ label: t(color === "--two" ? "usage.requested" : "usage.limit"), color, dash: [6, 4],
+      values: times.map(() => value) }] : [];
   };
   return (
     <div class="cards">
       {names.map((name) => (
         <Card title={t("usage.title", { name })}>
-          <Plot
-            times={times}
-            label={t("usage.title", { name })}
-            format={(v) => resource(name, v)}
-            lines={[
-              {
-                label: t("usage.used"),
-                color: "--one",
-                values: samples.map((s) => amount(s.usage[name]?.used ?? s.usage[name])),
-              },
-              ...bound(work.requests ?? work.resources, name, "--two"),
-              ...bound(work.limits, name, "--four"),
-            ]}
-          />
+          <Plot times={times} label={t("usage.title", { name })} format={(v) => resource(name, v)} lines={[
+            { label: t("usage.used"), color: "--one",
+              values: samples.map((s) => amount(s.usage[name]?.used ?? s.usage[name])) },
+            ...bound(work.requests ?? work.resources, name, "--two"), ...bound(work.limits, name, "--four"),
+          ]} />
         </Card>
       ))}
     </div>

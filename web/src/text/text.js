@@ -24,24 +24,13 @@ export function t(key, values = {}) {
   return text.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
 }
 
-const clock = () =>
-  new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const day = () =>
-  new Intl.DateTimeFormat(language, {
-    month: "short",
-    day: "numeric",
-    hour: "2-digit",
-    minute: "2-digit",
-    hourCycle: "h23",
-  });
+const clock = () => new Intl.DateTimeFormat(language,
+  { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const day = () => new Intl.DateTimeFormat(language,
+  { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
-const short = (seconds) =>
-  new Intl.DateTimeFormat(language, {
-    hour: "2-digit",
-    minute: "2-digit",
-    hourCycle: "h23",
-    ...(seconds ? { second: "2-digit" } : {}),
-  });
+const short = (seconds) => new Intl.DateTimeFormat(language,
+  { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...(seconds ? { second: "2-digit" } : {}) });
 
 /** Returns labels of times (in seconds) along an axis with `step` seconds between them. */
 export function ticks(moments, step) {
