@@ -1,4 +1,4 @@
-/* task_env.h - environment variables that describe the job to its task: docs/jobs.md, "What a task is told". */
+/* task_env.h - environment variables that describe the job to its task: docs/jobs.md, "Environment of a task". */
 #pragma once
 
 #include "agent/agent_parts.h"

@@ -1,6 +1,6 @@
 /* session.h - sessions: commands that run beside an instance, opened, read and written by a client; and names of pods.
  *
- * The daemon relays the bytes (docs/node-config.md, "Errands"). Reading the output blocks its thread; another thread
+ * The daemon relays the bytes (docs/node-config.md, "Sessions"). Reading the output blocks its thread; another thread
  * with its own connection (api_twin) writes the input. The functions return an enum exit_code and print errors.
  */
 #pragma once

@@ -65,7 +65,7 @@ static void heading_print(const struct cli *cli, const json_t *why, int64_t now_
     fprintf(cli->out, "%s%s.\n", *when ? ", submitted " : "", when);
 }
 
-/* Prints the ranking: "Its queue is ranked by sjf: who is expected to run the shortest." */
+/* Prints the ranking: "Its queue is ranked by sjf: shortest expected run time." */
 static void ranking_print(const struct cli *cli, const json_t *standing)
 {
     const char *ranking = member(standing, "ranking"), *name, *text = "";

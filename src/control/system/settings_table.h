@@ -3,7 +3,7 @@
  * Stored as one document (KIND_SETTING "system") with the values that were set; all others have their default. The
  * options of berthd (folder, address, certificates) are not settings.
  *
- * To add a setting: a row in settings_table.c, and the code that reads it.
+ * To add a setting: a row in settings_table.c, the code that reads it, and its entry in docs/settings.md.
  */
 #pragma once
 

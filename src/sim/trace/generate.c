@@ -133,7 +133,7 @@ static const struct kind {
 } kinds[] = {
     {"lublin",  "sizes, run times and bursts after Lublin and Feitelson, with their daily cycle",
      gap_lublin,  day_lublin, 100, program_lublin, true },
-    {"poisson", "jobs come at any time alike",
+    {"poisson", "submissions at any time with equal probability",
      gap_poisson, day_flat,   100, program_usual,  false},
     {"diurnal", "more by day than by night, fewer at the weekend",
      gap_poisson, day_office, 35,  program_usual,  false},

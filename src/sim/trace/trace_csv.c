@@ -36,11 +36,11 @@ static const struct sim_column columns[] = {
 };
 static const char *const sentences[] = {
     "number of the job; if missing, its place in the file, from 1",
-    "when it comes, seconds",
-    "how long it runs, seconds",
-    "how long its user says it will run, seconds; if missing, nothing is said",
-    "who submits it",
-    "the group it counts for",
+    "time of submission, seconds",
+    "run time, seconds",
+    "run time as its user states it, seconds; none if missing",
+    "user who submits it",
+    "group that it counts for",
     "name of the program or the job",
     "queue",
     "priority, higher first",

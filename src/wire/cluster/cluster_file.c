@@ -44,17 +44,17 @@ struct top {
 
 #define AT(field) offsetof(struct top, field)
 static const struct key top_rows[] = {
-    KEY("version", "1", "of this format; 1 if not given", i64_read, .at = AT(version)),
+    KEY("version", "1", "version of this format; 1 if not given", i64_read, .at = AT(version)),
     KEY("now", "time", "the moment to plan for; 0 if not given", time_read, .at = AT(now_ns)),
-    KEY("seed", "whole number", "of what is left to chance; 0 if not given", u64_read, .at = AT(seed)),
-    KEY("resources", "list of [resource](#resource)", "those that are used up; others need no definition", raw_read,
+    KEY("seed", "whole number", "seed of random choices; 0 if not given", u64_read, .at = AT(seed)),
+    KEY("resources", "list of [resource](#resource)", "cumulative resources; others need no definition", raw_read,
         .at = AT(resources)),
     KEY("profiles", "list of [profile](#profile)", "filters and scores under a name", raw_read, .at = AT(profiles)),
     KEY("nodes", "list of [node](#node)", "the machines", raw_read, .at = AT(nodes)),
-    KEY("volumes", "list of [volume](#volume)", "what pods may mount", raw_read, .at = AT(volumes)),
-    KEY("workloads", "list of [workload](#workload)", "what shall run", raw_read, .at = AT(workloads)),
-    KEY("instances", "list of [instance](#instance)", "what runs already", raw_read, .at = AT(instances)),
-    KEY("facts", "list of [fact](#fact)", "what earlier plans left to be remembered", raw_read, .at = AT(facts)),
+    KEY("volumes", "list of [volume](#volume)", "volumes that pods may mount", raw_read, .at = AT(volumes)),
+    KEY("workloads", "list of [workload](#workload)", "what the cluster is to run", raw_read, .at = AT(workloads)),
+    KEY("instances", "list of [instance](#instance)", "running and ended instances", raw_read, .at = AT(instances)),
+    KEY("facts", "list of [fact](#fact)", "facts that earlier plans left", raw_read, .at = AT(facts)),
 };
 #undef AT
 static KEY_TABLE(top_keys, "the file", top_rows);

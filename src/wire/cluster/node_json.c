@@ -16,11 +16,11 @@ struct gpu_entry {
 
 #define AT(field) offsetof(struct gpu_entry, field)
 static const struct key gpu_rows[] = {
-    KEY("count", "whole number", "of equal devices; 1 if not given", u32_read, .at = AT(count)),
-    KEY("model", "text", "upper and lower case are the same", text_read, .at = AT(gpu.model)),
-    KEY("memory", "amount", "of each device", quantity_read, .at = AT(gpu.memory_bytes), .arg = "memory"),
-    KEY("unhealthy", "true or false", "who holds it keeps it, nobody else gets it", bool_read, .at = AT(gpu.unhealthy)),
-    KEY("uuid", "text", "by which its driver knows it; of one device", line_read, .at = AT(uuid)),
+    KEY("count", "whole number", "number of equal devices; 1 if not given", u32_read, .at = AT(count)),
+    KEY("model", "text", "model name, in any case", text_read, .at = AT(gpu.model)),
+    KEY("memory", "amount", "memory of each device", quantity_read, .at = AT(gpu.memory_bytes), .arg = "memory"),
+    KEY("unhealthy", "true or false", "current holders stay, no new placements", bool_read, .at = AT(gpu.unhealthy)),
+    KEY("uuid", "text", "the driver's name of the device; only for a single device", line_read, .at = AT(uuid)),
 };
 #undef AT
 KEY_TABLE(gpu_keys, "gpus", gpu_rows);
@@ -84,9 +84,9 @@ static int gpus_read(struct reader *r, const struct key *key, const json_t *valu
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
 static const struct key image_rows[] = {
-    KEY("name", "text", "as workloads call it; must be given", text_read, .at = offsetof(struct berth_image, name)),
-    KEY("size", "amount", "what need not be fetched", quantity_read, .at = offsetof(struct berth_image, size_bytes),
-        .arg = "storage"),
+    KEY("name", "text", "name that workloads use; required", text_read, .at = offsetof(struct berth_image, name)),
+    KEY("size", "amount", "bytes that need not be fetched", quantity_read,
+        .at = offsetof(struct berth_image, size_bytes), .arg = "storage"),
 };
 KEY_TABLE(image_keys, "image", image_rows);
 
@@ -119,37 +119,39 @@ static const struct word state_words[] = {
 #define AT(field) offsetof(struct node_entry, field)
 #define LIST(field) .at = AT(node.field), .len_at = AT(node.field##_len)
 static const struct key node_rows[] = {
-    KEY("id", "text", "its name; must be given", text_read, .at = AT(node.id)),
+    KEY("id", "text", "name; required", text_read, .at = AT(node.id)),
     KEY("count", "whole number", "makes this many equal nodes, ID-1, ID-2, ...", u32_read, .at = AT(count)),
     KEY("state", "`ready`, `joining`, `cordoned`, `draining` or `lost`", "`ready` if not given", word_read,
         .at = AT(node.state), .arg = state_words),
-    KEY("since", "time", "when it came into that state", time_read, .at = AT(node.since_ns)),
+    KEY("since", "time", "start of that state", time_read, .at = AT(node.since_ns)),
     KEY("zone", "text", "failure domain: a building, a data centre", text_read, .at = AT(node.zone)),
     KEY("rack", "text", "failure domain: a rack, a room", text_read, .at = AT(node.rack)),
     KEY("domain", "text", "administrative domain, which workloads may name in `domains`", text_read,
         .at = AT(node.domain)),
     KEY("arch", "text", "processor architecture, like `amd64`", text_read, .at = AT(node.arch)),
-    KEY("rank", "whole number", "of nodes with equal scores the lowest rank is taken", u32_read, .at = AT(node.rank)),
-    KEY("labels", "{key: text}", "what `require` and `prefer` look at", labels_read, LIST(labels)),
+    KEY("rank", "whole number", "among nodes with equal scores the lowest rank is taken", u32_read,
+        .at = AT(node.rank)),
+    KEY("labels", "{key: text}", "labels for `require` and `prefer`", labels_read, LIST(labels)),
     KEY("taints", "list of [taint](#taint)", "keep away pods that do not tolerate them", objects_read, LIST(taints),
         .arg = &taint_kind),
-    KEY("allocatable", "{resource: amount}", "all it has for pods: the total less what the system itself needs",
-        amounts_read, LIST(allocatable)),
-    KEY("overcommit", "{resource: ratio}", "how much of allocatable may be promised; 1 if not given", ratios_read,
+    KEY("allocatable", "{resource: amount}", "amounts for pods: the total less the system's reserve", amounts_read,
+        LIST(allocatable)),
+    KEY("overcommit", "{resource: ratio}", "ratio of requests to allocatable; 1 if not given", ratios_read,
         LIST(overcommit)),
-    KEY("consumed", "{resource: amount}", "of cumulative resources", amounts_read, LIST(consumed)),
-    KEY("consumed_since", "time", "when that consumption began to count", time_read, .at = AT(node.consumed_ns)),
-    KEY("consumed_begun", "{resource: time}", "the same of those that began at another time", times_read,
+    KEY("consumed", "{resource: amount}", "consumption of cumulative resources", amounts_read, LIST(consumed)),
+    KEY("consumed_since", "time", "start of that consumption", time_read, .at = AT(node.consumed_ns)),
+    KEY("consumed_begun", "{resource: time}", "the same for resources with another start", times_read,
         LIST(consumed_begun)),
-    KEY("used", "{resource: amount}", "really in use on the whole machine; of `cpu` and `memory` it counts",
-        amounts_read, LIST(used)),
+    KEY("used", "{resource: amount}", "real use of the whole machine; only `cpu` and `memory` count", amounts_read,
+        LIST(used)),
     KEY("gpus", "list of [gpus](#gpus)", "its GPUs, one by one or with a count", gpus_read, LIST(gpus)),
-    KEY("runtimes", "list of texts", "what it can run, like `process`, `oci`, `vm`; anything if not given", texts_read,
+    KEY("runtimes", "list of texts", "runtimes, like `process`, `oci`, `vm`; any if not given", texts_read,
         LIST(runtimes)),
-    KEY("images", "list of [image](#image)", "container images it already has", objects_read, LIST(images),
+    KEY("images", "list of [image](#image)", "container images on the node", objects_read, LIST(images),
         .arg = &image_kind),
-    KEY("ports", "list of [port](#port)", "taken by the system itself", objects_read, LIST(ports), .arg = &port_kind),
-    KEY("page_size", "amount", "the one huge-page size it is held to; any if not given", quantity_read,
+    KEY("ports", "list of [port](#port)", "ports used by the system itself", objects_read, LIST(ports),
+        .arg = &port_kind),
+    KEY("page_size", "amount", "the only huge-page size that it offers; any if not given", quantity_read,
         .at = AT(node.page_size_bytes), .arg = "memory"),
 };
 #undef LIST
@@ -178,10 +180,10 @@ static const struct word kind_words[] = {
 
 #define AT(field) offsetof(struct berth_resource, field)
 static const struct key resource_rows[] = {
-    KEY("name", "text", "must be given", text_read, .at = AT(name)),
-    KEY("kind", "`instant` or `cumulative`", "free again at the end of a pod, or used up; `instant` if not given",
+    KEY("name", "text", "required", text_read, .at = AT(name)),
+    KEY("kind", "`instant` or `cumulative`", "free again at the end of a pod, or consumed; `instant` if not given",
         word_read, .at = AT(kind), .arg = kind_words),
-    KEY("period", "duration", "after which consumption counts from zero again; never if not given", duration_read,
+    KEY("period", "duration", "time after which consumption restarts at zero; never if not given", duration_read,
         .at = AT(period_ns)),
 };
 #undef AT
@@ -203,9 +205,9 @@ int resource_entry_read(struct reader *r, const json_t *value, struct berth_reso
 
 #define AT(field) offsetof(struct berth_volume, field)
 static const struct key volume_rows[] = {
-    KEY("id", "text", "its name; must be given", text_read, .at = AT(id)),
-    KEY("zone", "text", "where it can be reached; everywhere if not given", text_read, .at = AT(zone)),
-    KEY("node", "text", "the one node where it can be reached", text_read, .at = AT(node)),
+    KEY("id", "text", "name; required", text_read, .at = AT(id)),
+    KEY("zone", "text", "zone that reaches it; all if not given", text_read, .at = AT(zone)),
+    KEY("node", "text", "the only node that reaches it", text_read, .at = AT(node)),
     KEY("driver", "text", "counts against the node's resource `attach-DRIVER`", text_read, .at = AT(driver)),
     KEY("shared", "true or false", "can be mounted on several nodes at once", bool_read, .at = AT(shared)),
 };

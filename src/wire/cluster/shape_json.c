@@ -28,12 +28,12 @@ static int models_read(struct reader *r, const struct key *key, const json_t *va
 
 #define AT(field) offsetof(struct berth_gpu_need, field)
 static const struct key gpu_need_rows[] = {
-    KEY("count", "whole number", "of GPUs, all on one node; 1 if not given", u32_read, .at = AT(count)),
+    KEY("count", "whole number", "number of GPUs, all on one node; 1 if not given", u32_read, .at = AT(count)),
     KEY("share", "0.001 to 1", "instead of a whole GPU, this part of one", share_read, .at = AT(milli)),
-    KEY("memory", "amount", "of each GPU: its size; of a share: what must still be free", quantity_read,
-        .at = AT(memory_bytes), .arg = "memory"),
-    KEY("model", "text", "of the GPU", models_read, .at = AT(models), .len_at = AT(models_len)),
-    KEY("models", "list of texts", "any of these", models_read, .at = AT(models), .len_at = AT(models_len)),
+    KEY("memory", "amount", "size of each GPU; for a share: its free memory", quantity_read, .at = AT(memory_bytes),
+        .arg = "memory"),
+    KEY("model", "text", "model of the GPU", models_read, .at = AT(models), .len_at = AT(models_len)),
+    KEY("models", "list of texts", "any of these models", models_read, .at = AT(models), .len_at = AT(models_len)),
 };
 #undef AT
 KEY_TABLE(gpu_need_keys, "gpu", gpu_need_rows);
@@ -61,8 +61,9 @@ struct limit_entry {
 
 #define AT(field) offsetof(struct limit_entry, field)
 static const struct key limit_rows[] = {
-    KEY("amount", "amount", "never more than this", quantity_read, .at = AT(limit.amount)),
-    KEY("max", "amount", "raised up to this under load, where the node has room", quantity_read, .at = AT(limit.max)),
+    KEY("amount", "amount", "upper bound", quantity_read, .at = AT(limit.amount)),
+    KEY("max", "amount", "the bound is raised up to this under load, if the node has room", quantity_read,
+        .at = AT(limit.max)),
     KEY("weight", "whole number", "instead of an amount: the share under contention", i64_read, .at = AT(weight)),
 };
 #undef AT
@@ -124,11 +125,11 @@ static int u16_read(struct reader *r, const struct key *key, const json_t *value
 
 #define AT(field) offsetof(struct berth_port, field)
 static const struct key port_rows[] = {
-    KEY("port", "1 to 65535", "the first, or only, one", u16_read, .at = AT(port)),
-    KEY("count", "whole number", "of ports from there upwards; 1 if not given", u16_read, .at = AT(count)),
+    KEY("port", "1 to 65535", "first or only port", u16_read, .at = AT(port)),
+    KEY("count", "whole number", "number of ports from there upwards; 1 if not given", u16_read, .at = AT(count)),
     KEY("protocol", "`tcp`, `udp` or `sctp`", "`tcp` if not given", word_read, .at = AT(protocol),
         .arg = protocol_words),
-    KEY("address", "text", "of the node, where it is held; at all of them if not given", text_read, .at = AT(address)),
+    KEY("address", "text", "address of the node; all addresses if not given", text_read, .at = AT(address)),
 };
 #undef AT
 KEY_TABLE(port_keys, "port", port_rows);
@@ -180,29 +181,28 @@ const struct object_kind port_kind = {.table = &port_keys, .size = sizeof(struct
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)
 static const char texts_form[] = "list of texts";
 static const struct key shape_rows[] = {
-    KEY("requests", "{resource: amount}", "what a pod is promised, and what counts against its node", amounts_read,
-        LIST(requests)),
+    KEY("requests", "{resource: amount}", "amounts that a pod books on its node", amounts_read, LIST(requests)),
     KEY("gpu", "[gpu](#gpu), a count, or a share", "GPUs", gpu_need_read, .at = AT(gpu)),
-    KEY("limits", "{resource: amount or [limit](#limit)}", "what the agent enforces", limits_read, LIST(limits)),
-    KEY("node", "text", "exactly this node", text_read, .at = AT(node)),
+    KEY("limits", "{resource: amount or [limit](#limit)}", "limits that the agent enforces", limits_read, LIST(limits)),
+    KEY("node", "text", "the only allowed node", text_read, .at = AT(node)),
     KEY("arch", "text", "the processor architecture it needs", text_read, .at = AT(arch)),
     KEY("runtime", "text", "the runtime it needs", text_read, .at = AT(runtime)),
     KEY("domains", texts_form, "only in one of these domains", texts_read, LIST(domains)),
-    KEY("require", "[conditions](#conditions)", "only nodes with such labels", require_read, LIST(require)),
-    KEY("prefer", "list of [preference](#preference)", "rather nodes with such labels", prefer_read, LIST(prefer)),
-    KEY("tolerations", "list of [toleration](#toleration)", "taints it does not mind", objects_read, LIST(tolerations),
+    KEY("require", "[conditions](#conditions)", "required labels of nodes", require_read, LIST(require)),
+    KEY("prefer", "list of [preference](#preference)", "preferred labels of nodes", prefer_read, LIST(prefer)),
+    KEY("tolerations", "list of [toleration](#toleration)", "tolerated taints", objects_read, LIST(tolerations),
         .arg = &toleration_kind),
-    KEY("ports", "list of [port](#port)", "of the node, held by each pod alone", objects_read, LIST(ports),
+    KEY("ports", "list of [port](#port)", "ports of the node that each pod holds alone", objects_read, LIST(ports),
         .arg = &port_kind),
     KEY("volumes", texts_form, "ids of volumes it mounts", texts_read, LIST(volumes)),
-    KEY("images", texts_form, "it starts from; a node that has them is better", texts_read, LIST(images)),
+    KEY("images", texts_form, "its images; nodes that have them are better", texts_read, LIST(images)),
     KEY("near_zone", "text", "the zone of its data or its clients", text_read, .at = AT(near_zone)),
-    KEY("spread", "list of [spread](#spread)", "evenly over zones, racks, nodes, ...", objects_read, LIST(spread),
-        .arg = &spread_kind),
-    KEY("near", "list of [near](#near-and-apart)", "together with pods like these", near_read, LIST(near)),
-    KEY("apart", "list of [apart](#near-and-apart)", "never together with pods like these", near_read, LIST(near),
+    KEY("spread", "list of [spread](#spread)", "even distribution over zones, racks, nodes, ...", objects_read,
+        LIST(spread), .arg = &spread_kind),
+    KEY("near", "list of [near](#near-and-apart)", "affinity to such pods", near_read, LIST(near)),
+    KEY("apart", "list of [apart](#near-and-apart)", "anti-affinity to such pods", near_read, LIST(near),
         .arg = "apart"),
-    KEY("max_per_node", "whole number", "pods of this workload on one node; 0: no limit", u32_read,
+    KEY("max_per_node", "whole number", "maximum of pods of this workload on one node; 0: no limit", u32_read,
         .at = AT(max_per_node)),
 };
 #undef LIST

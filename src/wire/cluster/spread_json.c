@@ -36,15 +36,15 @@ static const struct word spread_words[] = {
 static const struct key spread_rows[] = {
     KEY("topology", "text", "`node`, `zone`, `rack`, or the label whose value makes a domain", text_read,
         .at = AT(topology)),
-    KEY("select", "conditions", "on the labels of workloads whose pods count; the workload's own labels if not given",
-        select_read, .at = AT(select)),
-    KEY("max_skew", "whole number", "how far above the emptiest domain; 1 if not given", u32_read, .at = AT(max_skew)),
+    KEY("select", "conditions", "labels of workloads whose pods count; the workload's own if not given", select_read,
+        .at = AT(select)),
+    KEY("max_skew", "whole number", "maximum of pods above the emptiest domain; 1 if not given", u32_read,
+        .at = AT(max_skew)),
     KEY("soft", "true or false", "a preference, not a requirement", bool_read, .at = AT(soft)),
-    KEY("min_domains", "whole number", "with fewer domains than so many the emptiest counts as empty", u32_read,
+    KEY("min_domains", "whole number", "with fewer domains the emptiest counts as empty", u32_read,
         .at = AT(min_domains)),
     KEY("nodes", "`possible`, `all`, `required`, `tolerated` or `both`",
-        "where pods and domains count: see below; `possible` if not given", word_read, .at = AT(nodes),
-        .arg = spread_words),
+        "nodes that count (below); `possible` if not given", word_read, .at = AT(nodes), .arg = spread_words),
 };
 #undef AT
 KEY_TABLE(spread_keys, "spread", spread_rows);
@@ -73,8 +73,8 @@ const struct object_kind spread_kind = {.table = &spread_keys,
 static const struct key near_rows[] = {
     KEY("topology", "text", "`node`, `zone`, `rack`, or the label whose value makes a domain", text_read,
         .at = AT(topology)),
-    KEY("select", "conditions", "on the labels of the other pods' workloads; the workload's own labels if not given",
-        select_read, .at = AT(select)),
+    KEY("select", "conditions", "labels of the other pods' workloads; the workload's own if not given", select_read,
+        .at = AT(select)),
     KEY("weight", "1 to 100", "makes it a preference; a requirement if not given", i32_read, .at = AT(select.weight)),
 };
 #undef AT
