@@ -312,7 +312,7 @@ stopping() {
     local code=$?
     daemon=
     wait $plain
-    until_true grep -qs 'connecting again' "$work/stop.err"
+    until_true grep -qs 'reconnecting' "$work/stop.err"
     until_true grep -qs 'stopping' "$work/stop.err"
     kill $reader
     wait $reader 2>/dev/null

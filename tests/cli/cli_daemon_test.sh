@@ -41,7 +41,7 @@ mistakes_are_usage() {
     ends 2 "$berth" get apps x --watch && says '--watch' || return 1
     ends 2 "$berth" token add --user a --node b && says 'or of a node' || return 1
     ends 2 "$berth" restore x && says '--data DIR' || return 1
-    ends 2 "$berth" plan --server x y && says 'no option --server'
+    ends 2 "$berth" plan --server x y && says 'unknown option --server'
 }
 
 contexts() {
@@ -82,7 +82,7 @@ manuals() {
         done
         man -l -E UTF-8 "$work/man1/berth-get.1" 2>/dev/null | grep -q 'berth get' || return 1
     fi
-    ends 1 "$berth" man "$work/none/none" && says 'cannot make the folder'
+    ends 1 "$berth" man "$work/none/none" && says 'cannot create the folder'
 }
 
 # A server that first hangs up, then is busy, then answers: the request is the same each time.
@@ -140,8 +140,8 @@ import json, sys, urllib.request
 seen = json.load(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/seen"))
 assert len(seen) == 3 and seen[0][0] and seen[0] == seen[1] == seen[2], seen
 PY
-            ends 4 "$berth" --server "http://127.0.0.1:$port" get app x && says 'without a reason; is it a berthd?' &&
-            ends 1 "$berth" --server "http://127.0.0.1:$port" get nodes && says 'not JSON'
+            ends 4 "$berth" --server "http://127.0.0.1:$port" get app x && says 'without an error message; is it a berthd?' &&
+            ends 1 "$berth" --server "http://127.0.0.1:$port" get nodes && says 'not valid JSON'
     } || rc=1
     kill "$pid"
     wait "$pid"
@@ -153,9 +153,9 @@ PY
 wrong_token() {
     printf 'berth_x_y' >"$work/bad.token"
     chmod 600 "$work/bad.token"
-    ends 5 "$berth" --server "$url" get jobs && says 'token' && grep -q 'No token was given' "$work/err" || return 1
+    ends 5 "$berth" --server "$url" get jobs && says 'token' && grep -q 'No token is configured' "$work/err" || return 1
     ends 5 "$berth" --server "$url" --token-file "$work/bad.token" get jobs || return 1
-    grep -q "bad.token is not good for" "$work/err" || return 1
+    grep -q "bad.token is not valid for" "$work/err" || return 1
     BERTH_TOKEN=berth_x_y ends 5 "$berth" --server "$url" whoami || return 1
     ends 1 "$berth" --server "$url" --token-file "$work/none" get jobs && says 'cannot read the token file' || return 1
     printf 'two words' >"$work/bad.token"
@@ -169,7 +169,7 @@ connects() {
     ends 0 "$berth" whoami && prints '^context +main' && prints '^role +admin' || return 1
     ends 0 "$berth" whoami -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
     # The context's token goes to the context's server alone.
-    ends 5 "$berth" --server "${url/127.0.0.1/localhost}" whoami && grep -q 'No token was given' "$work/err"
+    ends 5 "$berth" --server "${url/127.0.0.1/localhost}" whoami && grep -q 'No token is configured' "$work/err"
 }
 
 nodes() {

@@ -110,7 +110,7 @@ why_knows_near_names() {
 
 mistakes_are_usage() {
     ends 2 "$berth" plan && says 'needs FILE' || return 1
-    ends 2 "$berth" plan a b && says "takes FILE, so 'b' is too much" || return 1
+    ends 2 "$berth" plan a b && says "takes FILE: unexpected argument 'b'" || return 1
     ends 2 "$berth" plan --ouput json x && says 'did you mean --output?' || return 1
     ends 2 "$berth" plan -o yaml x && says 'one of table, wide, json' || return 1
     ends 2 "$berth" plna x && says "did you mean 'berth plan'?" || return 1

@@ -117,7 +117,7 @@ def slurm_scripts_run_as_they_are():
                                "#SBATCH --mystery=5\n#SBATCH -t 5\n#BERTH --cpu 100m\n"
                                "srun -n 2 --cpu-bind=none echo \"$SLURM_JOB_NAME rank $SLURM_PROCID of $SLURM_NTASKS\"\n")
     done = C.run("sbatch", "--parsable", path)
-    assert done.returncode == 0 and "theirs.sh:5: --mystery=5: no option" in done.stderr, done.stderr
+    assert done.returncode == 0 and "theirs.sh:5: --mystery=5: unknown option" in done.stderr, done.stderr
     job = done.stdout.strip()
     over(job)
     lines = sorted(line.split("] ")[1] for line in C.berth("logs", job).splitlines())
