@@ -237,7 +237,7 @@ jobs() {
     ends 0 "$berth" get jobs --state pending && prints "^ *$job +train +pending" && ! grep -q held "$work/out" || return 1
     ends 4 "$berth" why job train && grep -q "Did you mean 'job $job', which is named 'train'?" "$work/err" || return 1
     ends 2 "$berth" get job a/b && grep -q 'is no id' "$work/err" || return 1
-    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'no place' && prints 'no node has 64 CPUs' || return 1
+    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'pods are not placed' && prints 'no node has 64 CPUs' || return 1
     ends 0 "$berth" why job "$job" -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
     ends 0 "$berth" why photos && prints '^app photos.admin' && ends 0 "$berth" why node n1 && prints 'ready' || return 1
     ends 4 "$berth" why nobody && says "no app, vm or node 'nobody'" || return 1
@@ -516,8 +516,8 @@ waits_outlive_the_daemon() {
     done
     waiter_ends 3 "${children[1]}" || return 1
     # Ctrl-C is heard meanwhile; what it asks of the server is done when that is back.
-    kill -INT "${children[3]}" && waiter_ends 130 "${children[3]}" && grep -q 'goes on' "$work/leaving.err" || return 1
-    kill -INT "${children[2]}" && until_ok grep -q 'will be cancelled' "$work/cancelling.err" || return 1
+    kill -INT "${children[3]}" && waiter_ends 130 "${children[3]}" && grep -q 'keeps running' "$work/leaving.err" || return 1
+    kill -INT "${children[2]}" && until_ok grep -q 'cancelling job/' "$work/cancelling.err" || return 1
     listen=${url#http://} start "$work/data" || return 1
     waiter_ends 130 "${children[2]}" && grep -q '^job/[0-9]* cancelled$' "$work/cancelling.err" || return 1
     ends 0 "$berth" job cancel "$job" && waiter_ends 1 "${children[0]}" && grep -q "^job/$job cancelled$" "$work/waited" || return 1

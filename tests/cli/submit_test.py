@@ -77,7 +77,7 @@ def options_are_kept():
     _, err = berth("submit", "--time", "soon", "--", "true", code=2)
     assert "no length of time" in err and "30m" in err, err
     _, err = berth("submit", code=2)
-    assert "what shall run" in err, err
+    assert "nothing to run" in err, err
     out, _ = berth("submit", "--dry-run", "--name", "draft", "--", "true")
     assert "(dry run)" in out and "name: draft" in out, out
     assert not [j for j in C.get("/v1/jobs")["items"] if j.get("name") == "draft"]
@@ -94,7 +94,7 @@ def files_hold_several_jobs_and_the_command_line_wins():
     assert [d["name"] for d in docs] == ["one", "two"] and docs[1]["env"] == {"A": "1", "B": "2"}, docs
     assert all(d["status"]["state"] == "ended" for d in docs)
     _, err = berth("submit", "-f", script("app.yaml", "kind: app\nname: x\n"), code=1)
-    assert "its kind is app, not job" in err, err
+    assert "expected kind job, found app" in err, err
     again, _ = berth("submit", "-f", "-", stdin=C.berth("get", "job", ids[0], "-o", "yaml"))
     assert again.endswith(" submitted\n") and again.split()[0] != f"job/{ids[0]}", again
 
@@ -378,22 +378,22 @@ def ctrl_c_cancels_and_twice_it_leaves():
     t.until("go")
     job = latest()
     t.type("\x03")
-    t.until("Ctrl-C again leaves it running")
+    t.until("press Ctrl-C again to leave it running")
     assert t.code() == 130, t.seen
     assert C.get(f"/v1/jobs/{job}")["cancelled"] is True
     for _ in range(10):
         t = Terminal("run", "--cpu", "100m", "--", "sh", "-c", "echo go; sleep 1000")
         t.until("go")
         job = latest()
-        while b"goes on" not in t.seen:  # one press after the other: how long it waits for the second is not tested
+        while b"keeps running" not in t.seen:  # one press after the other: how long it waits for the second is not tested
             t.process.send_signal(signal.SIGINT)
             if not t.read():
                 break
         code = t.code()
-        if b"goes on" in t.seen:
+        if b"keeps running" in t.seen:
             break
         assert C.get(f"/v1/jobs/{job}")["cancelled"] is True, t.seen  # the second press came too late: once more
-    assert code == 130 and b"goes on" in t.seen, (code, t.seen)
+    assert code == 130 and b"keeps running" in t.seen, (code, t.seen)
     assert C.state("jobs", job) == "running"
     berth("job", "cancel", str(job))
 

@@ -51,7 +51,7 @@ jobs_show_place_and_start() {
 queue_is_in_order() {
     ends 0 "$berth" queue || return 1
     [ "$(awk '$1 ~ /^[0-9]+$/ { print $2 }' "$work/out" | tr '\n' ' ')" = "3 4 5 " ] || { cat "$work/out"; return 1; }
-    prints '^1 +3 +second +ann +default +2 gpu, 2 cpu, 256Mi +by right' && prints 'revision [0-9]+' || return 1
+    prints '^1 +3 +second +ann +default +2 gpu, 2 cpu, 256Mi +guaranteed' && prints 'revision [0-9]+' || return 1
     ends 0 "$berth" queue --user bob && prints 'third' && hides 'second' || return 1
     ends 0 "$berth" queue -o json && prints '"total": 3'
 }
@@ -64,7 +64,7 @@ others_are_hidden() {
 
 why_says_all() {
     ends 0 as ann "$berth" why 3 || return 1
-    prints 'number 1 of 3 that wait' && prints 'too few GPUs left' && prints 'expected to start in [0-9]+m' || return 1
+    prints 'Position 1 of 3 pending jobs' && prints 'too few GPUs left' && prints 'Expected to start in [0-9]+m' || return 1
     prints 'ann +job 1 +n1 +gpu0,gpu1 +in [0-9]+m' || return 1
     ends 4 as ann "$berth" why 4 || return 1
     ends 0 as ann "$berth" why job 3 -o json && prints '"blockers"'
@@ -89,14 +89,14 @@ what_starts_sooner() {
     ends 0 as ann "$berth" submit --name wide --cpu 8 --time 1h -- sleep 100 || return 1
     until_ok sh -c "'$berth' queue | grep -q wide" || return 1
     ends 0 as ann "$berth" why 6 || return 1
-    prints 'What would start sooner' && prints 'with 4 cores in each pod instead of 8' || return 1
+    prints 'What would make it start sooner' && prints 'with 4 cores in each pod instead of 8' || return 1
     ends 0 as ann "$berth" job cancel 6 && until_ok sh -c "! '$berth' queue | grep -q wide"
 }
 
 job_show_is_one_screen() {
     ends 0 as ann "$berth" job show 3 || return 1
-    prints 'What was submitted' && prints 'number 1 of 3' || return 1
-    ends 0 as ann "$berth" job show 1 && prints 'Where it runs' && prints 'n1'
+    prints 'Specification' && prints 'Position 1 of 3' || return 1
+    ends 0 as ann "$berth" job show 1 && prints '^Pods' && prints 'n1'
 }
 
 # Times in the past are said in one way everywhere.
@@ -124,8 +124,8 @@ policies_are_tried() {
     ends 0 "$berth" policy test -f "$work/policy.yaml" && prints '^1 +3 +\+2 +5 +short' || return 1
     ends 4 "$berth" policy test wishful || return 1
     ends 2 "$berth" policy test || return 1
-    ends 0 "$berth" policy list && prints 'fair-share +built in' && prints 'fifo +built in +yes' || return 1
-    ends 0 "$berth" system settings policy=null && ends 0 "$berth" policy list && prints 'berth +built in +yes' || return 1
+    ends 0 "$berth" policy list && prints 'fair-share +built-in' && prints 'fifo +built-in +yes' || return 1
+    ends 0 "$berth" system settings policy=null && ends 0 "$berth" policy list && prints 'berth +built-in +yes' || return 1
     ends 0 "$berth" system settings policy=fifo || return 1
     ends 0 "$berth" policy show sjf && prints 'Factors'
 }
@@ -141,8 +141,8 @@ queues_are_a_tree() {
 
 drafts_are_foreseen() {
     ends 0 as ann "$berth" submit --dry-run --name draft --gpus 2 --time 1h -- sleep 1 || return 1
-    prints 'number 4 of 4 that wait' && prints 'expected to start' || return 1
-    ends 0 as ann "$berth" submit --dry-run --name draft --cpu 1 -- sleep 1 && prints 'start at once' || return 1
+    prints 'Position 4 of 4 pending jobs' && prints 'Expected to start' || return 1
+    ends 0 as ann "$berth" submit --dry-run --name draft --cpu 1 -- sleep 1 && prints 'start immediately' || return 1
     ends 0 "$berth" queue && hides 'draft'
 }
 

@@ -158,10 +158,10 @@ static void wrong_values_are_refused(void **state)
         {"#SBATCH -d afterok:x",           "no number of a job"             },
         {"#SBATCH -d afterok:1?afterok:2", "all must be met"                },
         {"#BERTH --cpus 4",                "job.sh:2: unknown option --cpus"},
-        {"#BERTH sleep 5",                 "options only"                   },
+        {"#BERTH sleep 5",                 "contain only options"           },
         {"#BERTH --time never",            "is no length of time"           },
-        {"#BERTH --name 'open",            "a quote is not closed"          },
-        {"#BERTH -f other.yaml",           "cannot name a file"             },
+        {"#BERTH --name 'open",            "unterminated quote"             },
+        {"#BERTH -f other.yaml",           "--file is not allowed"          },
     };
 
     (void)state;
