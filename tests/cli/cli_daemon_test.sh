@@ -22,7 +22,7 @@ mistakes_are_usage() {
     ends 2 "$berth" gte jobs && says "did you mean 'berth get'?" || return 1
     ends 2 "$berth" get && says 'needs KIND' || return 1
     ends 2 "$berth" get jbos && says "did you mean 'jobs'?" || return 1
-    ends 2 "$berth" get spaceships && says 'there are apps, jobs' || return 1
+    ends 2 "$berth" get spaceships && says 'kinds are apps, jobs' || return 1
     ends 2 "$berth" app && prints '^  app add' || return 1
     ends 0 "$berth" app --help && prints '^  app add' || return 1
     ends 0 "$berth" help app && prints '^  app add' || return 1
@@ -236,7 +236,7 @@ jobs() {
     ends 0 "$berth" submit --hold --replicas 2 --memory 1Gi -- sleep 10 && ends 0 "$berth" schedule && prints '^Planned' || return 1
     ends 0 "$berth" get jobs --state pending && prints "^ *$job +train +pending" && ! grep -q held "$work/out" || return 1
     ends 4 "$berth" why job train && grep -q "Did you mean 'job $job', which is named 'train'?" "$work/err" || return 1
-    ends 2 "$berth" get job a/b && grep -q 'is no id' "$work/err" || return 1
+    ends 2 "$berth" get job a/b && grep -q "invalid ID 'a/b'" "$work/err" || return 1
     ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'pods are not placed' && prints 'no node has 64 CPUs' || return 1
     ends 0 "$berth" why job "$job" -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
     ends 0 "$berth" why photos && prints '^app photos.admin' && ends 0 "$berth" why node n1 && prints 'ready' || return 1
@@ -319,7 +319,7 @@ bad_manifests() {
     printf 'kind: app\nname: x\nimage: [y\n' >"$work/bad.yaml"
     ends 1 "$berth" apply -f "$work/bad.yaml" && says "bad.yaml:4:1: " || return 1
     printf -- '---\nkind: group\nid: g1\n---\nkind: ap\nname: x\n' >"$work/bad.yaml"
-    ends 1 "$berth" apply -f "$work/bad.yaml" && says "bad.yaml:5: kind: no kind 'ap'; did you mean 'app'?" || return 1
+    ends 1 "$berth" apply -f "$work/bad.yaml" && says "bad.yaml:5: kind: unknown kind 'ap'; did you mean 'app'?" || return 1
     ends 4 "$berth" get group g1 || return 1
     printf 'kind: group\nid: g1\n---\nkind: app\nname: x\nimage: y\nreplicas: three\n' >"$work/bad.yaml"
     ends 1 "$berth" apply -f "$work/bad.yaml" --atomic && says 'bad.yaml:4: app/x: replicas' || return 1
@@ -331,11 +331,11 @@ bad_manifests() {
     printf 'kind: group\nid: g1\n---\nkind: group\nid: g1\n' >"$work/bad.yaml"
     ends 1 "$berth" apply -f "$work/bad.yaml" && says 'bad.yaml:4: group/g1 is also in' || return 1
     printf 'kind: token\nid: g1\n' >"$work/bad.yaml"
-    ends 1 "$berth" apply -f "$work/bad.yaml" && says 'cannot make tokens' || return 1
+    ends 1 "$berth" apply -f "$work/bad.yaml" && says 'cannot create tokens' || return 1
     printf 'version: 1\nnodes: []\n' >"$work/bad.yaml"
-    ends 1 "$berth" apply -f "$work/bad.yaml" && says "'berth plan' reads" || return 1
+    ends 1 "$berth" apply -f "$work/bad.yaml" && says "cluster file for 'berth plan'" || return 1
     printf '# nothing\n' >"$work/bad.yaml"
-    ends 1 "$berth" apply -f "$work/bad.yaml" && says 'no manifest in it' || return 1
+    ends 1 "$berth" apply -f "$work/bad.yaml" && says 'contains no manifests' || return 1
     ends 1 "$berth" apply -f "$work/missing.yaml" && says 'missing.yaml'
 }
 
@@ -350,17 +350,17 @@ SH
     export SEEN=$work/seen
     : >"$SEEN"
     EDITOR="$work/editor" EDIT='s/photos:1/photos:7/' ends 0 "$berth" edit app photos && prints 'changed' || return 1
-    ends 0 "$berth" get app photos -o yaml && prints 'image: photos:7' && grep -q '^# app photos: what you save' "$SEEN" || return 1
+    ends 0 "$berth" get app photos -o yaml && prints 'image: photos:7' && grep -q '^# app photos: saved changes' "$SEEN" || return 1
     ! grep -q '^revision' "$SEEN" || return 1
     EDITOR="$work/editor" EDIT='' ends 0 "$berth" edit app photos && prints 'unchanged' || return 1
     EDITOR=false ends 1 "$berth" edit app photos && says "the editor 'false' failed; nothing was changed" || return 1
-    EDITOR=$work/no-editor ends 1 "$berth" edit app photos && says 'there is no editor' || return 1
+    EDITOR=$work/no-editor ends 1 "$berth" edit app photos && says "no-editor' not found" || return 1
     # What is refused comes back with the reason; saved as it is, it is given up and kept.
     : >"$SEEN"
     EDITOR="$work/editor" EDIT='s/^replicas: .*/replicas: three/' ends 1 "$berth" edit app photos && says 'replicas' || return 1
-    grep -q 'NOT WRITTEN: .*replicas' "$SEEN" && grep -q 'Your text is in' "$work/err" || return 1
+    grep -q 'NOT SAVED: .*replicas' "$SEEN" && grep -q 'Your text is in' "$work/err" || return 1
     : >"$SEEN"
-    EDITOR="$work/editor" EDIT='s/^image: .*/image: [/' ends 1 "$berth" edit app photos && grep -q 'NOT WRITTEN: line' "$SEEN" || return 1
+    EDITOR="$work/editor" EDIT='s/^image: .*/image: [/' ends 1 "$berth" edit app photos && grep -q 'NOT SAVED: line' "$SEEN" || return 1
     # Somebody else was faster.
     cat >"$work/slow" <<SH
 #!/bin/sh
@@ -462,7 +462,7 @@ watches() {
     until_ok grep -q '^seen.admin' "$work/watched" || return 1
     ends 0 "$berth" app rm seen && until_ok grep -q '^seen.admin *gone' "$work/watched" || return 1
     # The daemon goes and comes back on its port; what it does then is seen.
-    stop && until_ok grep -q 'does not answer' "$work/watch.err" && listen=${url#http://} start "$work/data" || return 1
+    stop && until_ok grep -q 'does not respond' "$work/watch.err" && listen=${url#http://} start "$work/data" || return 1
     ends 0 "$berth" app add after --image seen:1 && until_ok grep -q '^after.admin' "$work/watched" && ends 0 "$berth" app rm after || return 1
     kill "$watcher" && wait "$watcher"
     "$berth" get groups --watch -o json >"$work/watched" 2>"$work/watch.err" &
@@ -512,7 +512,7 @@ waits_outlive_the_daemon() {
     waiter cancelling "$berth" run --cpu 64 -- true && waiter leaving "$berth" submit --wait --cpu 64 -- true || return 1
     stop || return 1
     for name in waited cancelling leaving; do
-        until_ok grep -q 'does not answer; waiting goes on' "$work/$name.err" || return 1
+        until_ok grep -q 'does not respond; waiting until' "$work/$name.err" || return 1
     done
     waiter_ends 3 "${children[1]}" || return 1
     # Ctrl-C is heard meanwhile; what it asks of the server is done when that is back.
@@ -521,7 +521,7 @@ waits_outlive_the_daemon() {
     listen=${url#http://} start "$work/data" || return 1
     waiter_ends 130 "${children[2]}" && grep -q '^job/[0-9]* cancelled$' "$work/cancelling.err" || return 1
     ends 0 "$berth" job cancel "$job" && waiter_ends 1 "${children[0]}" && grep -q "^job/$job cancelled$" "$work/waited" || return 1
-    [ "$(grep -c 'does not answer' "$work/waited.err")" = 1 ] || return 1
+    [ "$(grep -c 'does not respond' "$work/waited.err")" = 1 ] || return 1
     children=()
 }
 
