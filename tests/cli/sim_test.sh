@@ -172,7 +172,7 @@ replays_take_the_same_forms() {
             ends 0 "$berth" $verb "$work/data" && ends 0 "$berth" $verb --data "$work/data" || return 1
             ends 0 "$berth" $verb "$work/data" --from -1h --to now && ends 0 "$berth" $verb --data "$work/data" --from yesterday || return 1
             ends 0 "$berth" $verb "$work/data" --from 2020-01-01 --to 2040-01-01T00:00:00Z || return 1
-            ends 2 "$berth" $verb "$work/data" --from sometime && says "'sometime' is no time" || return 1
+            ends 2 "$berth" $verb "$work/data" --from sometime && says "invalid time 'sometime'" || return 1
             ends 2 "$berth" $verb && says 'which journal' || return 1
             ends 2 "$berth" $verb --data "$work/data" "$work/data" && says 'not both' || return 1
         }

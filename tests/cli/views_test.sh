@@ -104,7 +104,7 @@ past_times() {
     until_ok sh -c "'$berth' who n1 --at -1s | grep -q 'ann .*job 1'" || return 1
     ends 0 "$berth" who n1 --at -10m && prints 'Nobody held n1' || return 1
     ends 0 "$berth" who n1 --at now-1hour && ends 0 "$berth" who n1 --at yesterday && ends 0 "$berth" usage --from -10m || return 1
-    ends 2 "$berth" who n1 --at sometime && says 'is no time; say -10m'
+    ends 2 "$berth" who n1 --at sometime && says "invalid time 'sometime'; use -10m"
 }
 
 who_holds() {

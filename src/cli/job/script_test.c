@@ -96,11 +96,11 @@ static void slurm_lines(void **state)
         {"#SBATCH -N 2 --ntasks-per-node=4 --gres=gpu:a100:4 --mem=64G\nsrun python x",
          "{\"replicas\": 8, \"gang\": true, \"max_per_node\": 4, \"gpu\": {\"count\": 1, \"model\": \"a100\"},"
          " \"resources\": {\"cpu\": 1, \"memory\": \"16Gi\"}}",                                                                                                                 NULL                                   },
-        {"#SBATCH -N 2\ntorchrun x",                                                    "{\"replicas\": 2, \"max_per_node\": 1}",                                               "in each of its tasks"                 },
+        {"#SBATCH -N 2\ntorchrun x",                                                    "{\"replicas\": 2, \"max_per_node\": 1}",                                               "runs in every task"                   },
         {"#SBATCH --gpus=4",                                                            "{\"gpu\": {\"count\": 4}}",                                                            NULL                                   },
         {"#SBATCH --gpus-per-node=h100:8",                                              "{\"gpu\": {\"count\": 8, \"model\": \"h100\"}}",                                       NULL                                   },
         {"#SBATCH --gres=gpu",                                                          "{\"gpu\": {\"count\": 1}}",                                                            NULL                                   },
-        {"#SBATCH --gres=fpga:1",                                                       "{\"gpu\": null}",                                                                      "'fpga:1' has no counterpart"          },
+        {"#SBATCH --gres=fpga:1",                                                       "{\"gpu\": null}",                                                                      "'fpga:1' is not supported"            },
         {"#SBATCH -a 0-9%3",                                                            "{\"array\": \"0-9%3\"}",                                                               NULL                                   },
         {"#SBATCH -d afterok:17:18,afterany:19,singleton",
          "{\"after\": [{\"job\": 17, \"when\": \"ok\"}, {\"job\": 18, \"when\": \"ok\"}, {\"job\": 19, \"when\": \"ended\"}],"
@@ -151,15 +151,15 @@ static void wrong_values_are_refused(void **state)
     static const struct {
         const char *lines, *says;
     } rows[] = {
-        {"#SBATCH -t soon",                "is no length of time"           },
+        {"#SBATCH -t soon",                "invalid duration"               },
         {"#SBATCH --mem=lots",             "takes a size"                   },
         {"#SBATCH -n many",                "takes a whole number"           },
-        {"#SBATCH -a 3-1",                 "is no array"                    },
-        {"#SBATCH -d afterok:x",           "no number of a job"             },
-        {"#SBATCH -d afterok:1?afterok:2", "all must be met"                },
+        {"#SBATCH -a 3-1",                 "invalid array"                  },
+        {"#SBATCH -d afterok:x",           "not a job number"               },
+        {"#SBATCH -d afterok:1?afterok:2", "all dependencies must be met"   },
         {"#BERTH --cpus 4",                "job.sh:2: unknown option --cpus"},
         {"#BERTH sleep 5",                 "contain only options"           },
-        {"#BERTH --time never",            "is no length of time"           },
+        {"#BERTH --time never",            "invalid duration"               },
         {"#BERTH --name 'open",            "unterminated quote"             },
         {"#BERTH -f other.yaml",           "--file is not allowed"          },
     };
