@@ -59,7 +59,7 @@ queue_is_in_order() {
 others_are_hidden() {
     ends 0 as ann "$berth" queue || return 1
     prints '\(blue\)' && hides 'third|bob' || return 1
-    ends 0 as ann "$berth" who n2 && prints 'somebody.* blue' && hides 'render|bob'
+    ends 0 as ann "$berth" who n2 && prints 'another user.* blue' && hides 'render|bob'
 }
 
 why_says_all() {
@@ -102,7 +102,7 @@ job_show_is_one_screen() {
 # Times in the past are said in one way everywhere.
 past_times() {
     until_ok sh -c "'$berth' who n1 --at -1s | grep -q 'ann .*job 1'" || return 1
-    ends 0 "$berth" who n1 --at -10m && prints 'Nobody held n1' || return 1
+    ends 0 "$berth" who n1 --at -10m && prints 'No instance used n1' || return 1
     ends 0 "$berth" who n1 --at now-1hour && ends 0 "$berth" who n1 --at yesterday && ends 0 "$berth" usage --from -10m || return 1
     ends 2 "$berth" who n1 --at sometime && says "invalid time 'sometime'; use -10m"
 }
@@ -110,8 +110,8 @@ past_times() {
 who_holds() {
     ends 0 "$berth" who n1 && prints '^ann +red +job 1 +train +gpu0,gpu1' || return 1
     ends 0 "$berth" who n1/gpu1 && prints '^ann' || return 1
-    ends 0 "$berth" who n1 --at 2001-01-01T00:00:00Z && prints 'Nobody held n1' || return 1
-    ends 0 "$berth" who n1 --at "$(date -d '5 minutes ago' +%H:%M)" && prints 'Nobody held n1' || return 1
+    ends 0 "$berth" who n1 --at 2001-01-01T00:00:00Z && prints 'No instance used n1' || return 1
+    ends 0 "$berth" who n1 --at "$(date -d '5 minutes ago' +%H:%M)" && prints 'No instance used n1' || return 1
     ends 4 "$berth" who n9 || return 1
     ends 2 "$berth" who n1 --at whenever
 }
