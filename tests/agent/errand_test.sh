@@ -212,7 +212,7 @@ cp_evil() {
     until ! "$berth" exec web -- true 2>"$work/away"; do sleep 0.05; done
     grep -q 'is not connected' "$work/away" || return 1
     PATH=$work/bin:$PATH start_agent 2
-    ends 1 "$berth" cp web/0:trap/x "$work/target/x" && tells 'would not lie where' &&
+    ends 1 "$berth" cp web/0:trap/x "$work/target/x" && tells 'which lies outside the target' &&
         [ -z "$(ls -A "$work/evil")" ] && [ ! -e "$work/target/x" ]
 }
 check 'a pod that sends something else writes nothing here' cp_evil

@@ -28,10 +28,10 @@ mistakes_are_usage() {
     ends 0 "$berth" help app && prints '^  app add' || return 1
     ends 2 "$berth" app strat x && says "did you mean 'berth app start'?" || return 1
     ends 2 "$berth" app stop && says 'needs ID' || return 1
-    ends 2 "$berth" app scale x many && says 'no number' || return 1
+    ends 2 "$berth" app scale x many && says 'not a number of replicas' || return 1
     ends 2 "$berth" app add x && says '--image' || return 1
     ends 2 "$berth" app add -- sleep 1 && says 'NAME' || return 1
-    ends 2 "$berth" app add x --cpu lots --image y && says 'no amount' || return 1
+    ends 2 "$berth" app add x --cpu lots --image y && says "invalid amount 'lots'" || return 1
     ends 2 "$berth" app settings x novalue && says 'KEY=VALUE' || return 1
     ends 2 "$berth" submit && says "after '--'" || return 1
     ends 2 "$berth" apply && says '-f FILE' || return 1
@@ -39,7 +39,7 @@ mistakes_are_usage() {
     ends 2 "$berth" delete app && says 'which app?' || return 1
     ends 2 "$berth" edit job && says 'which job?' || return 1
     ends 2 "$berth" get apps x --watch && says '--watch' || return 1
-    ends 2 "$berth" token add --user a --node b && says 'or of a node' || return 1
+    ends 2 "$berth" token add --user a --node b && says '--user and --node cannot be combined' || return 1
     ends 2 "$berth" restore x && says '--data DIR' || return 1
     ends 2 "$berth" plan --server x y && says 'unknown option --server'
 }
@@ -65,7 +65,7 @@ contexts() {
     ends 0 "$berth" context rm far lab kept && ends 0 "$berth" context ls && prints 'No contexts' || return 1
     chmod 644 "$work/some.token"
     ends 0 "$berth" context add loose --server http://127.0.0.1:1 --token-file "$work/some.token" || return 1
-    says 'others may read' && ends 0 "$berth" context add wide --server http://example.org --token-file "$work/some.token" || return 1
+    says 'other users can read' && ends 0 "$berth" context add wide --server http://example.org --token-file "$work/some.token" || return 1
     says 'unencrypted' && ends 0 "$berth" context rm loose wide || return 1
     echo 'contexts: {x: {sever: y}}' >"$BERTH_CONFIG"
     ends 1 "$berth" context ls && says 'did you mean "server"?' || return 1
@@ -159,7 +159,7 @@ wrong_token() {
     BERTH_TOKEN=berth_x_y ends 5 "$berth" --server "$url" whoami || return 1
     ends 1 "$berth" --server "$url" --token-file "$work/none" get jobs && says 'cannot read the token file' || return 1
     printf 'two words' >"$work/bad.token"
-    ends 1 "$berth" --server "$url" --token-file "$work/bad.token" get jobs && says 'holds no token'
+    ends 1 "$berth" --server "$url" --token-file "$work/bad.token" get jobs && says 'contains no token'
 }
 
 connects() {

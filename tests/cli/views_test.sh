@@ -81,8 +81,8 @@ why_explains_the_order() {
 
 # What is promised of the nodes is told to everybody as it is, in amounts without names.
 totals_are_true() {
-    ends 0 as bob "$berth" status && prints '^  gpu +100% +4 of 4 promised$' && prints '^  cpu +[0-9]+% +4 of 16 promised$' || return 1
-    hides 'train|second' && ends 0 "$berth" status && prints '^  gpu +100% +4 of 4 promised$'
+    ends 0 as bob "$berth" status && prints '^  gpu +100% +4 of 4 allocated$' && prints '^  cpu +[0-9]+% +4 of 16 allocated$' || return 1
+    hides 'train|second' && ends 0 "$berth" status && prints '^  gpu +100% +4 of 4 allocated$'
 }
 
 what_starts_sooner() {
