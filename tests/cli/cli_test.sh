@@ -322,11 +322,11 @@ JSONL
 check "moments of a journal have milliseconds" moments_are_told
 decisions_are_compared() {
     set -- "$here/journal-v1.jsonl"
-    ends 0 "$berth" replay "$1" && prints ' [1-9][0-9]* decisions made again: all the same\.$' || return 1
-    ends 0 "$berth" replay "$1" --from 2099-01-01 && prints ' 0 decisions made again: there were none\.$' || return 1
+    ends 0 "$berth" replay "$1" && prints ' [1-9][0-9]* decisions replayed: all the same\.$' || return 1
+    ends 0 "$berth" replay "$1" --from 2099-01-01 && prints ' 0 decisions replayed: none\.$' || return 1
     tail -1 "$1" >"$work/late.jsonl"
-    ends 0 "$berth" replay "$work/late.jsonl" && prints ' 0 decisions made again: none could be compared\.$' || return 1
-    prints '^[1-9][0-9]* decisions? could not be made again'
+    ends 0 "$berth" replay "$work/late.jsonl" && prints ' 0 decisions replayed: none comparable\.$' || return 1
+    prints '^[1-9][0-9]* decisions? could not be replayed'
 }
 check "a replay that compared nothing says so" decisions_are_compared
 # A disk that is full, for a file of 8 KiB.

@@ -229,7 +229,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     else
         rc = targets_parse(cli, operands, true, &targets);
     if (rc == EXIT_OK && v->watch && (targets.len != 1 || targets.at[0].id))
-        rc = cli_fail(cli, EXIT_USAGE, "--watch does not accept IDs");
+        rc = cli_fail(cli, EXIT_USAGE, "--watch needs a single KIND without IDs");
     if (rc == EXIT_OK)
         rc = api_open(&api, cli);
     if (rc != EXIT_OK)
