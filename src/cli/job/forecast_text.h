@@ -20,7 +20,7 @@ const char *left_text(const json_t *of, const char *key, int64_t now_ns, char bu
 const char *asked_text(const json_t *asked, char *buf, size_t size);
 /* Returns "by right", "borrowed" or "spare"; "" if the tier is unknown. */
 const char *tier_text(const json_t *standing);
-/* Returns "user ann", "a user of group vision" or "somebody". */
+/* Returns "user ann", "a user of group vision" or "another user". */
 const char *holder_text(const json_t *holder, char *buf, size_t size);
 
 /* Returns why the job waits, in a few words: "too little cpu", "too few GPUs"; `why` has "reason" and "what". */
