@@ -369,7 +369,7 @@ def a_terminal_that_goes_takes_its_job_along():
     t.code()
     C.wait_state("jobs", job, "failed")
     assert C.get(f"/v1/jobs/{job}")["status"]["last"][0]["exit"] == 129
-    assert "the terminal went away" in C.berth("logs", str(job))
+    assert "the terminal was disconnected" in C.berth("logs", str(job))
 
 
 @case

@@ -136,12 +136,13 @@ const struct command sim_openb_command = {
     .name = "sim openb",
     .operands = "",
     .summary = "Measure how far a GPU cluster can be filled with pods that never leave.",
-    .text =
-        "The files are those of Alibaba's openb cluster (cluster-trace-gpu-v2023) and of \"Beware of Fragmentation\" (ATC'23); "
-        "any may be compressed (.gz). Pods are planned one by one; one that finds no place is dropped. For each percent of "
-        "the cluster's GPUs that has arrived, from 0 to 130, the means over its pods are told: allocated_percent (GPUs in use), "
-        "fragmented_percent (idle GPUs that are useless to the pods that usually come, of all GPUs) and "
-        "fragmented_share_of_idle (the same, in percent of the idle ones); null where no pod arrived.",
+    .text = "The files are those of Alibaba's openb cluster (cluster-trace-gpu-v2023) and of "
+            "\"Beware of Fragmentation\" (ATC'23); they may be compressed (.gz). Pods are planned "
+            "one by one; a pod that does not fit is dropped. For each percent of the cluster's GPUs "
+            "that has arrived, from 0 to 130, the output has the means over its pods: "
+            "allocated_percent (GPUs in use), fragmented_percent (idle GPUs that are useless to the "
+            "usual pods, of all GPUs) and fragmented_share_of_idle (the same, in percent of the idle "
+            "GPUs); null where no pod arrived.",
     .examples =
         "  berth sim openb --nodes nodes.csv --pods pods.csv --arrivals default_42.txt.gz --policy fgd\n"
         "  berth sim openb --nodes nodes.csv --pods pods.csv --arrivals default_42.txt.gz --policy bestfit -o json",
