@@ -27,12 +27,12 @@ static const struct bench_values defaults = {
 };
 
 static const struct option options[] = {
-    OPTION_FLAG_ROW("quick", 'q', bench_values, quick, "A tenth of the size, in seconds."),
+    OPTION_FLAG_ROW("quick", 'q', bench_values, quick, "Run a tenth of the size, for some seconds."),
     OPTION_COUNT_ROW("runs", 'r', bench_values, runs, 1, BENCH_RUNS_MAX,
-                     "How often to plan in each case; the median counts. Default 5."),
-    OPTION_COUNT_ROW("seed", 0, bench_values, seed, 0, INT64_MAX, "Of the made-up clusters; default 1."),
-    OPTION_TEXT_ROW("save", 0, bench_values, save, "FILE", "Also write the JSON there."),
-    OPTION_CHOICE_ROW("output", 'o', bench_values, output, outputs, "Tables, or one JSON object."),
+                     "Number of plans per case; the median counts. Default: 5."),
+    OPTION_COUNT_ROW("seed", 0, bench_values, seed, 0, INT64_MAX, "Seed of the generated clusters. Default: 1."),
+    OPTION_TEXT_ROW("save", 0, bench_values, save, "FILE", "Also write the JSON to this file."),
+    OPTION_CHOICE_ROW("output", 'o', bench_values, output, outputs, "Output format."),
 };
 
 struct bench {
@@ -219,7 +219,7 @@ static void tables_print(const struct bench *b)
         fprintf(b->cli->out, "%s%zu plans broke an invariant%s; ", cli_paint(b->cli, COLOR_RED), b->unsound,
                 cli_paint(b->cli, COLOR_NONE));
     else
-        fputs("every plan kept the invariants and left nothing to do; ", b->cli->out);
+        fputs("all plans kept the invariants and were complete; ", b->cli->out);
     fprintf(b->cli->out, b->missed ? "%zu missed.\n" : "all goals met.\n", b->missed);
 }
 
@@ -336,10 +336,11 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command bench_command = {
     .name = "bench",
     .operands = "",
-    .summary = "Measure planning on this machine against the goals, and how time grows with size.",
-    .text = "Takes some minutes and 2 GB of memory; with --quick some seconds and little memory. One core is "
-            "used. Each case runs in a process of its own, and each plan is checked. A missed goal is no failure:"
-            " the exit code is 1 only when something could not be measured or a plan was wrong.",
+    .summary = "Benchmark planning on this machine against the goals, and its growth with size.",
+    .text = "Takes some minutes and 2 GB of memory; with --quick some seconds and little memory. One "
+            "core is used. Each case runs in its own process, and each plan is checked. A missed "
+            "goal is not an error: the exit code is 1 only if a measurement failed or a plan was "
+            "wrong.",
     .section = SECTION_FILES,
     .options = options,
     .options_len = sizeof options / sizeof options[0],

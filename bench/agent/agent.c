@@ -40,13 +40,14 @@ struct bench_agent_values {
 
 static const struct option options[] = {
     OPTION_TEXT_ROW("berthd", 0, bench_agent_values, berthd, "FILE",
-                    "The daemon; default: the one beside this program, or on PATH."),
-    OPTION_TEXT_ROW("agent", 0, bench_agent_values, agent, "FILE", "The agent to measure; default: likewise."),
-    OPTION_CHOICE_ROW("only", 0, bench_agent_values, only, only, "One part instead of all."),
-    OPTION_FLAG_ROW("quick", 0, bench_agent_values, quick, "A tenth of the instances, and shorter."),
-    OPTION_FLAG_ROW("full", 0, bench_agent_values, full, "Longer: some minutes."),
-    OPTION_TEXT_ROW("save", 0, bench_agent_values, save, "FILE", "Also write the JSON there."),
-    OPTION_CHOICE_ROW("output", 'o', bench_agent_values, output, outputs, "A table, or one JSON object."),
+                    "Daemon to use. Default: berthd next to this program, or on PATH."),
+    OPTION_TEXT_ROW("agent", 0, bench_agent_values, agent, "FILE",
+                    "Agent to measure. Default: berth-agent next to this program, or on PATH."),
+    OPTION_CHOICE_ROW("only", 0, bench_agent_values, only, only, "Run only this part."),
+    OPTION_FLAG_ROW("quick", 0, bench_agent_values, quick, "Run a tenth of the instances, for a shorter time."),
+    OPTION_FLAG_ROW("full", 0, bench_agent_values, full, "Run longer, for some minutes."),
+    OPTION_TEXT_ROW("save", 0, bench_agent_values, save, "FILE", "Also write the JSON to this file."),
+    OPTION_CHOICE_ROW("output", 'o', bench_agent_values, output, outputs, "Output format."),
 };
 
 static int parts_run(struct bench_agent *b, unsigned chosen)
@@ -149,7 +150,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     str_addf(&folder, "%s/berth-bench-XXXXXX", temporary && *temporary ? temporary : "/tmp");
     if (!mkdtemp(folder.at))
-        return cli_fail(cli, EXIT_FAILED, "cannot make a folder like %s: %s; $TMPDIR names another place", folder.at,
+        return cli_fail(cli, EXIT_FAILED, "cannot create the folder %s: %s; set $TMPDIR to another folder", folder.at,
                         strerror(errno));
     struct bench_agent b = {
         .daemon = {.cli = cli, .program = daemon, .folder = folder.at, .full = v->full, .agents = true},
@@ -166,13 +167,12 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command bench_agent_command = {
     .name = "bench agent",
     .operands = "",
-    .summary = "Measure berth-agent on this machine against the goals.",
-    .text =
-        "Starts a berthd and a berth-agent of its own on a temporary folder ($TMPDIR) and with a cgroup of its own, "
-        "runs real processes through them, and clears everything away again: the time from a submission to exec, "
-        "short jobs a second, what an agent takes that has nothing to do, a thousand instances on one agent. "
-        "Needs root. Takes a minute or two. A missed goal is no failure: the exit code is 1 only when something "
-        "could not be measured, or went wrong.",
+    .summary = "Benchmark berth-agent on this machine against the goals.",
+    .text = "Starts its own berthd and berth-agent in a temporary folder ($TMPDIR) and a cgroup, "
+            "runs real processes through them, and cleans up: the time from submission to exec, "
+            "short jobs per second, the usage of an idle agent, a thousand instances on one agent. "
+            "Needs root. Takes one or two minutes. A missed goal is not an error: the exit code is 1 "
+            "only if a measurement failed.",
     .examples = "  berth bench agent --only latency\n  berth bench agent --full -o json",
     .section = SECTION_FILES,
     .options = options,

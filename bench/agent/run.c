@@ -50,7 +50,7 @@ static pid_t spawn(const char *program, const char *const *words, int out, const
 static int agent_failed(const char *what, const char *log, struct berth_err *err)
 {
     CLEANUP(fclose) FILE *f = fopen(log, "re");
-    char line[400], last[400] = "it says nothing";
+    char line[400], last[400] = "no output";
 
     while (f && fgets(line, sizeof line, f))
         memcpy(last, line, sizeof last);
@@ -97,7 +97,7 @@ static int agent_start(const struct bench_agent *b, struct bench_node *n, const 
     char line[128];
 
     if (pipe2(out, O_CLOEXEC) < 0)
-        return err_set(err, errno, "cannot make a pipe: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a pipe: %s", strerror(errno));
     n->pid = spawn(b->program, words, out[1], log);
     (void)close(out[1]);
     CLEANUP(fclose) FILE *f = fdopen(out[0], "r");

@@ -47,11 +47,12 @@ struct bench_daemon_values {
 
 static const struct option options[] = {
     OPTION_TEXT_ROW("berthd", 0, bench_daemon_values, berthd, "FILE",
-                    "The daemon to measure; default: the one beside this program, or on PATH."),
-    OPTION_CHOICE_ROW("only", 0, bench_daemon_values, only, only, "One part instead of all."),
-    OPTION_FLAG_ROW("full", 0, bench_daemon_values, full, "Longer and more rounds: some minutes instead of two."),
-    OPTION_TEXT_ROW("save", 0, bench_daemon_values, save, "FILE", "Also write the JSON there."),
-    OPTION_CHOICE_ROW("output", 'o', bench_daemon_values, output, outputs, "A table, or one JSON object."),
+                    "Daemon to measure. Default: berthd next to this program, or on PATH."),
+    OPTION_CHOICE_ROW("only", 0, bench_daemon_values, only, only, "Run only this part."),
+    OPTION_FLAG_ROW("full", 0, bench_daemon_values, full,
+                    "Run more and longer rounds, for some minutes instead of two."),
+    OPTION_TEXT_ROW("save", 0, bench_daemon_values, save, "FILE", "Also write the JSON to this file."),
+    OPTION_CHOICE_ROW("output", 'o', bench_daemon_values, output, outputs, "Output format."),
 };
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
@@ -138,7 +139,9 @@ static void table_rows_print(const struct bench_daemon *b)
     table_print(&t);
     table_done(&t);
     size_t n = missed(b);
-    fprintf(b->cli->out, "\nLoad and daemon shared this machine, which had %.1f other things to do on %ld cores. ",
+    fprintf(b->cli->out,
+            "\n"
+            "Load generator and daemon shared this machine, whose load was %.1f on %ld cores. ",
             b->busy, sysconf(_SC_NPROCESSORS_ONLN));
     fprintf(b->cli->out, n ? "%zu missed.\n" : "All goals met.\n", n);
 }
@@ -220,7 +223,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     str_addf(&folder, "%s/berth-bench-XXXXXX", temporary && *temporary ? temporary : "/tmp");
     if (!mkdtemp(folder.at))
-        return cli_fail(cli, EXIT_FAILED, "cannot make a folder like %s: %s; $TMPDIR names another place", folder.at,
+        return cli_fail(cli, EXIT_FAILED, "cannot create the folder %s: %s; set $TMPDIR to another folder", folder.at,
                         strerror(errno));
     struct bench_daemon b = {.cli = cli, .program = program, .folder = folder.at, .full = v->full};
     (void)getloadavg(&b.busy, 1);
@@ -235,13 +238,12 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command bench_daemon_command = {
     .name = "bench daemon",
     .operands = "",
-    .summary = "Measure berthd on this machine against the goals.",
-    .text =
-        "Starts a berthd of its own on a temporary folder ($TMPDIR), puts load on it from this machine, and ends "
-        "it again: durable submissions, reads, idle watchers, strangers that connect and say nothing, the time "
-        "to a durable place, large arrays, a long queue, the journal, the time to load a large cluster. Takes about two minutes, and with --full some "
-        "minutes. A missed goal is no failure: the exit code is 1 only when something could not be measured, or "
-        "an answer was wrong.",
+    .summary = "Benchmark berthd on this machine against the goals.",
+    .text = "Starts its own berthd in a temporary folder ($TMPDIR), loads it from this machine, and "
+            "stops it: durable submissions, reads, idle watchers, idle unauthenticated connections, "
+            "the time to a durable placement, large arrays, a long queue, the journal, the time to "
+            "load a large cluster. Takes about two minutes, with --full longer. A missed goal is not "
+            "an error: the exit code is 1 only if a measurement failed or an answer was wrong.",
     .examples = "  berth bench daemon --only submit\n  TMPDIR=/mnt/disk berth bench daemon --full -o json",
     .section = SECTION_FILES,
     .options = options,

@@ -86,7 +86,7 @@ char *bench_run_find(const char *told, const char *name, const char *built, cons
     if (!found)
         found = search_path(name);
     if (!found)
-        (void)err_set(err, ENOENT, "there is no %s beside this program or on PATH; name it with --%s", name, option);
+        (void)err_set(err, ENOENT, "no %s next to this program or on PATH; set it with --%s", name, option);
     return found;
 }
 
@@ -153,7 +153,7 @@ static int token_read(const char *path, char *buf, size_t size, struct berth_err
 static int start_failed(const char *log, struct berth_err *err)
 {
     CLEANUP(fclose) FILE *f = fopen(log, "re");
-    char line[400] = "", last[400] = "it says nothing";
+    char line[400] = "", last[400] = "no output";
 
     while (f && fgets(line, sizeof line, f))
         memcpy(last, line, sizeof last);
@@ -184,7 +184,7 @@ static int run_spawn(const struct bench_daemon *b, struct bench_run *r, const ch
     int out[2];
 
     if (pipe2(out, O_CLOEXEC) < 0)
-        return err_set(err, errno, "cannot make a pipe: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a pipe: %s", strerror(errno));
     int64_t began_ns = cli_clock_ns();
     r->pid = fork();
     if (r->pid == 0)
@@ -287,7 +287,7 @@ json_t *bench_run_ask(const struct bench_run *r, const char *method, const char 
         (void)err_set(err, EPROTO, "%s %s is answered with %d, not %d: %.200s", method, path, answer.status, status,
                       str_text(&answer.body));
     else if (!(ret = json_loadb(str_text(&answer.body), answer.body.len, 0, NULL)))
-        (void)err_set(err, EPROTO, "%s %s is answered with something else than JSON", method, path);
+        (void)err_set(err, EPROTO, "the response to %s %s is not valid JSON", method, path);
     client_answer_done(&answer);
     return ret;
 }

@@ -149,7 +149,7 @@ static int conn_taken(struct bench_fleet *f, size_t i, size_t len, struct berth_
     struct conn *c = &f->conns[i];
 
     if (!c->busy)
-        return err_set(err, EPROTO, "the server says more than it was asked on connection %zu", i + 1);
+        return err_set(err, EPROTO, "the server sent unexpected data on connection %zu", i + 1);
     bool before = c->answer.at <= ANSWER_HEADER;
     ssize_t n = bench_answer_feed(&c->answer, f->buf, len, err);
     if (n < 0)
@@ -161,7 +161,7 @@ static int conn_taken(struct bench_fleet *f, size_t i, size_t len, struct berth_
     if (c->answer.at != ANSWER_COMPLETE)
         return 0;
     if ((size_t)n < len)
-        return err_set(err, EPROTO, "the server says more than it was asked on connection %zu", i + 1);
+        return err_set(err, EPROTO, "the server sent unexpected data on connection %zu", i + 1);
     return conn_answered(f, i, err);
 }
 
@@ -180,7 +180,7 @@ static int conn_read(struct bench_fleet *f, size_t i, struct berth_err *err)
         return 0;
     if (bench_answer_ended(&c->answer))
         return conn_answered(f, i, err);
-    return err_set(err, code, "the server hung up on connection %zu before its answer was whole", i + 1);
+    return err_set(err, code, "the server closed connection %zu before its response was complete", i + 1);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
@@ -252,7 +252,7 @@ static int fleet_round(struct bench_fleet *f, int64_t end_ns, struct berth_err *
     int64_t left_ns = end_ns - cli_clock_ns();
 
     if (left_ns <= 0)
-        return err_set(err, ETIMEDOUT, "the server does not answer: %zu of %zu connections wait", f->busy, f->len);
+        return err_set(err, ETIMEDOUT, "the server does not respond: %zu of %zu connections wait", f->busy, f->len);
     int n = epoll_wait(f->epoll_fd, events, EVENTS_MAX, (int)(left_ns / 1000000) + 1);
     if (n < 0 && errno != EINTR)
         return err_set(err, errno, "cannot wait for connections: %s", strerror(errno));

@@ -171,7 +171,7 @@ static int check(const struct bench_case *c, struct berth_cluster *cluster, stru
     size_t over = berth_over(cluster);
     snprintf(ret->audit, sizeof ret->audit, "%s", berth_audit(cluster, &breach) == 0 ? "ok" : breach.text);
     if (over)
-        snprintf(ret->audit, sizeof ret->audit, "%zu nodes hold more than they have", over);
+        snprintf(ret->audit, sizeof ret->audit, "%zu nodes are over-allocated", over);
     int rc = lap_run(cluster, &c->size, &lap, err);
     if (rc != 0)
         return rc;
@@ -230,7 +230,7 @@ int bench_case_fork(const struct bench_case *c, struct bench_result *ret, struct
     int fds[2], status;
 
     if (pipe(fds) != 0)
-        return err_set(err, errno, "cannot make a pipe: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a pipe: %s", strerror(errno));
     fflush(NULL);
     pid_t child = fork();
     if (child < 0) {
@@ -251,10 +251,10 @@ int bench_case_fork(const struct bench_case *c, struct bench_result *ret, struct
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
     if (!whole && WIFSIGNALED(status))
-        return err_set(err, ECHILD, "the measuring process was ended by signal %d (%s); is there enough memory?",
+        return err_set(err, ECHILD, "the measuring process was killed by signal %d (%s); is there enough memory?",
                        WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (!whole)
-        return err_set(err, ECHILD, "the measuring process ended with status %d", WEXITSTATUS(status));
+        return err_set(err, ECHILD, "the measuring process exited with status %d", WEXITSTATUS(status));
     if (letter->rc == 0)
         *ret = letter->result;
     else if (err)

@@ -26,26 +26,26 @@ static const struct bench_plan_values defaults = {
 };
 
 static const struct option options[] = {
-    OPTION_COUNT_ROW("nodes", 'n', bench_plan_values, nodes, 1, 10000000, "Nodes; default 5k."),
-    OPTION_COUNT_ROW("pods", 'p', bench_plan_values, pods, 1, 100000000, "Pods in all; default 100k."),
+    OPTION_COUNT_ROW("nodes", 'n', bench_plan_values, nodes, 1, 10000000, "Number of nodes. Default: 5k."),
+    OPTION_COUNT_ROW("pods", 'p', bench_plan_values, pods, 1, 100000000, "Total number of pods. Default: 100k."),
     OPTION_COUNT_ROW("workloads", 'w', bench_plan_values, workloads, 1, 16000000,
-                     "Workloads that share the pods; default a tenth of the pods."),
+                     "Number of workloads that share the pods. Default: a tenth of the pods."),
     OPTION_COUNT_ROW("shapes", 's', bench_plan_values, shapes, 1, 1000000,
-                     "Different pairs of cpu and memory; default 1k, or as many as there are workloads."),
+                     "Number of different CPU and memory requests. Default: 1k, at most one per workload."),
     OPTION_FLAG_ROW("gpu", 0, bench_plan_values, gpu,
-                    "A tenth of the workloads asks for GPUs: shares of one, one, or several."),
+                    "Let a tenth of the workloads request GPUs: shares of one, one, or several."),
     OPTION_FLAG_ROW("constraints", 0, bench_plan_values, constraints,
-                    "A tenth has zone spread, anti-affinity to itself, or both; with --gpu the two share the tenth."),
-    OPTION_FLAG_ROW("one-more", 0, bench_plan_values, one_more,
-                    "Then, with everything placed, also time one more pod."),
+                    "Give a tenth zone spread, self-anti-affinity, or both; with --gpu the two share the "
+                    "tenth."),
+    OPTION_FLAG_ROW("one-more", 0, bench_plan_values, one_more, "Also time one more pod after everything is placed."),
     OPTION_COUNT_ROW("seed", 0, bench_plan_values, seed, 0, INT64_MAX,
-                     "The cluster depends on the sizes and this number only; default 1."),
+                     "Seed of the cluster, which depends only on it and the sizes. Default: 1."),
     OPTION_COUNT_ROW("runs", 'r', bench_plan_values, runs, 1, BENCH_RUNS_MAX,
-                     "How often to plan; the median counts. Default 5."),
-    OPTION_FLAG_ROW("fresh", 0, bench_plan_values, fresh, "Make the cluster anew for each run."),
+                     "Number of plans; the median counts. Default: 5."),
+    OPTION_FLAG_ROW("fresh", 0, bench_plan_values, fresh, "Create the cluster again for each run."),
     OPTION_FLAG_ROW("no-audit", 0, bench_plan_values, no_audit,
-                    "Do not apply the plan, check the invariants and plan again."),
-    OPTION_CHOICE_ROW("output", 'o', bench_plan_values, output, outputs, "A table, or one JSON object."),
+                    "Skip applying the plan, checking the invariants and planning again."),
+    OPTION_CHOICE_ROW("output", 'o', bench_plan_values, output, outputs, "Output format."),
 };
 
 static uint64_t at_most(uint64_t n, uint64_t most)
@@ -192,13 +192,12 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command bench_plan_command = {
     .name = "bench plan",
     .operands = "",
-    .summary = "Measure the plan of one made-up cluster.",
-    .text = "Timed is what 'berth plan' does once the cluster is in memory: freeze it, plan it with the default "
-            "profile, read every action. Afterwards the plan is applied, every invariant is checked, and a second"
-            " plan must be empty.\n"
-            "\n"
-            "With -o json one object is printed: seconds_median, seconds_min, seconds_max, rss_bytes, placed, "
-            "unplaced, hash, audit, fixpoint and more; docs/bench.md lists all.",
+    .summary = "Benchmark the plan of one generated cluster.",
+    .text = "Times the steps of 'berth plan' once the cluster is in memory: freeze it, plan it with "
+            "the default profile, read every action. Afterwards the plan is applied, every invariant "
+            "is checked, and a second plan must be empty.\n\n"
+            "With -o json one object is printed: seconds_median, seconds_min, seconds_max, "
+            "rss_bytes, placed, unplaced, hash, audit, fixpoint and more; docs/bench.md lists all.",
     .examples = "  berth bench plan --nodes 100k --pods 1M --workloads 10k --shapes 1k --one-more",
     .section = SECTION_FILES,
     .options = options,

@@ -37,13 +37,14 @@ static const struct queue_values defaults = {.nodes = {.n = 5000},
                                              .seed = {.n = 1}};
 
 static const struct option options[] = {
-    OPTION_COUNT_ROW("nodes", 0, queue_values, nodes, 1, 1000000, "Default 5,000."),
-    OPTION_COUNT_ROW("jobs", 0, queue_values, jobs, 1, 10000000, "That wait; default 100,000."),
-    OPTION_COUNT_ROW("runs", 'r', queue_values, runs, 1, RUNS_MAX, "How often to plan; the median counts. Default 5."),
-    OPTION_COUNT_ROW("only", 0, queue_values, only, 1, 100, "This row of the table alone; all if not given."),
+    OPTION_COUNT_ROW("nodes", 0, queue_values, nodes, 1, 1000000, "Number of nodes. Default: 5,000."),
+    OPTION_COUNT_ROW("jobs", 0, queue_values, jobs, 1, 10000000, "Number of pending jobs. Default: 100,000."),
+    OPTION_COUNT_ROW("runs", 'r', queue_values, runs, 1, RUNS_MAX, "Number of plans; the median counts. Default: 5."),
+    OPTION_COUNT_ROW("only", 0, queue_values, only, 1, 100, "Run only this row of the table."),
     OPTION_COUNT_ROW("events", 0, queue_values, events, 0, 100000000,
-                     "Small decisions to time: jobs that come and go on one node; default 20,000, 0 for none."),
-    OPTION_COUNT_ROW("seed", 0, queue_values, seed, 0, INT64_MAX, "Of what is made up; default 1."),
+                     "Number of small decisions to time (jobs that start and end on one node); 0 for none. "
+                     "Default: 20,000."),
+    OPTION_COUNT_ROW("seed", 0, queue_values, seed, 0, INT64_MAX, "Random seed. Default: 1."),
 };
 
 struct bench_queue {
@@ -403,8 +404,8 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command bench_queue_command = {
     .name = "bench queue",
     .operands = "",
-    .summary = "Measure plans with a long queue: order, quotas, backfilling, preemption, reasons.",
-    .text = "One core is used. A missed goal is no failure.",
+    .summary = "Benchmark plans with a long queue: order, quotas, backfilling, preemption, reasons.",
+    .text = "Uses one core. A missed goal is not an error.",
     .section = SECTION_FILES,
     .options = options,
     .options_len = sizeof options / sizeof options[0],

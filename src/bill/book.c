@@ -104,7 +104,7 @@ static int row_of(struct book *b, const struct row_key *key, struct book_row **r
         return 0;
     }
     if (b->rows_len >= BOOK_ROWS_MAX)
-        return err_set(err, E2BIG, "the book has %d rows; begin another file", BOOK_ROWS_MAX);
+        return err_set(err, E2BIG, "the book has %d rows, the maximum; start a new file", BOOK_ROWS_MAX);
     if (b->rows_len == b->rows_cap) {
         b->rows_cap = b->rows_cap ? b->rows_cap * 2 : 64;
         b->rows = mem_resize(b->rows, b->rows_cap, sizeof *b->rows);
@@ -141,7 +141,7 @@ int book_row_add(struct book_row *row, const char *resource, int64_t hours, stru
         row->hours_len++;
     }
     if (__builtin_add_overflow(row->hours[at].hours, hours, &row->hours[at].hours))
-        return err_set(err, ERANGE, "more hours of %s than can be counted", resource);
+        return err_set(err, ERANGE, "the hours of %s exceed the supported range", resource);
     return 0;
 }
 
@@ -189,7 +189,7 @@ static int part_add(struct book *b, const json_t *record, int64_t from_ns, int64
         if (rc < 0)
             return rc;
         __int128 hours = amount * (to_ns - from_ns) / ((__int128)per * 3600 * SECOND_NS / HOURS_ONE);
-        rc = hours > INT64_MAX ? err_set(err, ERANGE, "more hours of %s than can be counted", resource)
+        rc = hours > INT64_MAX ? err_set(err, ERANGE, "the hours of %s exceed the supported range", resource)
                                : book_row_add(row, resource, (int64_t)hours, err);
         if (rc < 0)
             return rc;
@@ -202,12 +202,12 @@ static int record_add(struct book *b, const json_t *record, struct berth_err *er
     const json_t *start = json_object_get(record, "start"), *end = json_object_get(record, "end");
     int64_t from_ns = 0, to_ns = 0;
     if (!start || !end)
-        return err_set(err, EBADMSG, "a record without start and end");
+        return err_set(err, EBADMSG, "usage record without start or end");
     int rc = timestamp_parse(start, &from_ns, err);
     if (rc == 0)
         rc = timestamp_parse(end, &to_ns, err);
     if (rc == 0 && to_ns < from_ns)
-        rc = err_set(err, EBADMSG, "a record that ends before it starts");
+        rc = err_set(err, EBADMSG, "usage record that ends before it starts");
     while (rc == 0) {
         int64_t border_ns = month_end_ns(from_ns);
         bool last = to_ns <= border_ns;
@@ -225,7 +225,7 @@ int book_add_page(struct book *b, const json_t *page, bool *ret_more, struct ber
     json_t *record;
     const json_t *items = json_object_get(page, "items"), *after = json_object_get(page, "after");
     if (!json_is_array(items) || !json_is_integer(after))
-        return err_set(err, EBADMSG, "the server's answer is no page of records");
+        return err_set(err, EBADMSG, "the server's response is not a page of usage records");
     uint64_t first = (uint64_t)json_integer_value(json_object_get(page, "first"));
     if (first > b->after + 1)
         b->missed += first - b->after - 1;

@@ -76,7 +76,7 @@ int book_save(const struct book *b, const char *path, struct berth_err *err)
     str_addf(&next, "%s.next", path);
     int fd = open(str_text(&next), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
-        return err_set(err, errno, "%s: cannot be written: %s", str_text(&next), strerror(errno));
+        return err_set(err, errno, "cannot write %s: %s", str_text(&next), strerror(errno));
     char *text = book_text(b);
     int rc = write_all(fd, text);
     free(text);
@@ -86,7 +86,7 @@ int book_save(const struct book *b, const char *path, struct berth_err *err)
         rc = -errno;
     if (rc < 0) {
         (void)unlink(str_text(&next));
-        return err_set(err, -rc, "%s: cannot be written: %s", path, strerror(-rc));
+        return err_set(err, -rc, "cannot write %s: %s", path, strerror(-rc));
     }
     folder_sync(path);
     return 0;
@@ -115,7 +115,7 @@ static int rows_read(struct book *b, const json_t *rows, struct berth_err *err)
     {
         struct book_row *row = NULL;
         if (!month_valid(text_at(doc, "month")))
-            return err_set(err, EBADMSG, "rows[%zu]: no month", i);
+            return err_set(err, EBADMSG, "rows[%zu]: missing month", i);
         int rc = book_row_open(b, text_at(doc, "month"), text_at(doc, "user"), text_at(doc, "group"),
                                text_at(doc, "queue"), text_at(doc, "outcome"), &row, err);
         json_object_foreach(json_object_get(doc, "nanohours"), resource, value) if (rc == 0) rc =
@@ -157,7 +157,7 @@ int book_load(const char *path, struct book *ret, struct berth_err *err)
     if (!doc)
         rc = err_set(err, EBADMSG, "%s:%d: %s", path, where.line, where.text);
     else if (json_integer_value(json_object_get(doc, "berth_book")) != FILE_VERSION)
-        rc = err_set(err, EBADMSG, "%s: is no book of berth-bill, or one of another version", path);
+        rc = err_set(err, EBADMSG, "%s: not a book of berth-bill, or of another version", path);
     b.after = count_at(doc, "after");
     b.missed = count_at(doc, "missed");
     if (rc == 0)

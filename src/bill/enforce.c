@@ -133,9 +133,8 @@ static void lower(struct enforcing *e, const char *quota, const struct budget *b
     char of[MONEY_TEXT_MAX], money[MONEY_TEXT_MAX];
     int rc = limits_get(e, quota, &limits, &err);
     if (rc == 0)
-        (void)fprintf(e->to, "%s: %s of %s %s are spent in %s; its limits %s lowered\n", quota,
-                      money_text(spent, money), money_text(b->amount, of), e->prices->currency, e->month,
-                      e->really ? "are" : "would be");
+        (void)fprintf(e->to, "%s: %s of %s %s spent in %s; its limits %s lowered\n", quota, money_text(spent, money),
+                      money_text(b->amount, of), e->prices->currency, e->month, e->really ? "are" : "would be");
     if (rc == 0 && e->really) {
         struct book_lowered *l = book_lowered_add(e->book, quota, e->month);
         set = what_lowers(b->floor ? b->floor : fallback, limits);
@@ -179,7 +178,7 @@ static void restore(struct enforcing *e, const char *quota)
         if (same_amount(json_object_get(limits, resource), value))
             (void)json_object_set(back, resource, json_object_get(l->was, resource));
         else
-            (void)fprintf(e->to, "%s: the limit of %s was changed meanwhile, and stays\n", quota, resource);
+            (void)fprintf(e->to, "%s: the limit of %s was changed meanwhile and is kept\n", quota, resource);
     }
     if (rc == 0 && json_object_size(back))
         rc = limits_patch(e, quota, back, &err);

@@ -36,8 +36,8 @@ static int refusal(const struct client_answer *answer, const char *path, struct 
         code = answer->status == codes[i].status ? codes[i].code : code;
     json_t *doc = json_loadb(str_text(&answer->body), answer->body.len, 0, NULL);
     const char *text = json_string_value(json_object_get(json_object_get(doc, "error"), "message"));
-    int rc =
-        err_set(err, code, "%s: the server answers %d: %s", path, answer->status, text ? text : "it does not say why");
+    int rc = err_set(err, code, "%s: the server returned status %d: %s", path, answer->status,
+                     text ? text : "no error message");
     json_decref(doc);
     return rc;
 }
@@ -50,7 +50,7 @@ static int ask(struct client *client, const struct client_request *request, json
         rc = refusal(&answer, request->path, err);
     json_t *doc = rc == 0 ? json_loadb(str_text(&answer.body), answer.body.len, 0, NULL) : NULL;
     if (rc == 0 && !doc && ret)
-        rc = err_set(err, EBADMSG, "%s: the server's answer is no JSON", request->path);
+        rc = err_set(err, EBADMSG, "%s: the server's response is not valid JSON", request->path);
     if (rc == 0 && ret)
         *ret = doc;
     else
@@ -83,7 +83,7 @@ static int token_read(const char *path, char ret[static 256], struct berth_err *
     if (f)
         (void)fclose(f);
     if (!got)
-        return err_set(err, errno ? errno : EINVAL, "%s: no token can be read: %s", path,
+        return err_set(err, errno ? errno : EINVAL, "cannot read a token from %s: %s", path,
                        f ? "the file is empty" : strerror(errno));
     ret[strcspn(ret, "\r\n")] = 0;
     return 0;
@@ -124,9 +124,10 @@ static int run_with(const struct bill_options *o, const struct prices *prices, s
     if (rc == 0 && client)
         rc = bill_follow(book, &server, o->book, err);
     if (book->missed > missed)
-        (void)fprintf(
-            stderr, "berth-bill: %llu records were gone before they were seen; raise usage_keep_s or run more often\n",
-            (unsigned long long)(book->missed - missed));
+        (void)fprintf(stderr,
+                      "berth-bill: %llu usage records expired before they were fetched; raise usage_keep_s or "
+                      "run berth-bill more often\n",
+                      (unsigned long long)(book->missed - missed));
     if (rc == 0 && o->enforce) {
         rc = bill_enforce(book, prices, &server, o->book, wall_ns(), o->really, stdout, err);
     } else if (rc == 0) {
@@ -146,10 +147,10 @@ static int book_lock(const char *path, int *ret, struct berth_err *err)
     str_addf(&name, "%s.lock", path);
     int fd = open(str_text(&name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
-        return err_set(err, errno, "%s: cannot be opened: %s", str_text(&name), strerror(errno));
+        return err_set(err, errno, "cannot open %s: %s", str_text(&name), strerror(errno));
     *ret = fd;
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return err_set(err, EBUSY, "%s: another berth-bill is at work on it; wait until it has ended", path);
+        return err_set(err, EBUSY, "%s: in use by another berth-bill; wait until it has ended", path);
     return 0;
 }
 
@@ -171,7 +172,7 @@ static int run(const struct bill_options *o, struct berth_err *err)
     if (lock >= 0)
         (void)close(lock);
     if (rc == 0 && fflush(stdout) != 0)
-        rc = err_set(err, EIO, "the output cannot be written");
+        rc = err_set(err, EIO, "cannot write the output");
     return rc;
 }
 

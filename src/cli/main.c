@@ -24,8 +24,8 @@ static int verb_unknown(const struct cli *cli, const char *word)
     for (size_t i = 0; i < commands_len; i++)
         suggest_offer(&near, commands[i]->name);
     if (near.len)
-        return cli_fail(cli, EXIT_USAGE, "no command '%s'; did you mean 'berth %s'?", word, near.at[0]);
-    return cli_fail(cli, EXIT_USAGE, "no command '%s'; 'berth help' lists them", word);
+        return cli_fail(cli, EXIT_USAGE, "unknown command '%s'; did you mean 'berth %s'?", word, near.at[0]);
+    return cli_fail(cli, EXIT_USAGE, "unknown command '%s'; 'berth help' lists the commands", word);
 }
 
 /* `word` NULL: the command line has only the family's name. */
@@ -44,9 +44,9 @@ static int family_run(const struct cli *cli, const struct family *family, const 
             suggest_offer(&near, verb);
     }
     if (near.len)
-        return cli_fail(cli, EXIT_USAGE, "no command '%s %s'; did you mean 'berth %s %s'?", family->name, word,
+        return cli_fail(cli, EXIT_USAGE, "unknown command '%s %s'; did you mean 'berth %s %s'?", family->name, word,
                         family->name, near.at[0]);
-    return cli_fail(cli, EXIT_USAGE, "no command '%s %s'; 'berth help %s' lists those there are", family->name, word,
+    return cli_fail(cli, EXIT_USAGE, "unknown command '%s %s'; 'berth help %s' lists the commands", family->name, word,
                     family->name);
 }
 
@@ -61,7 +61,7 @@ static int operands_check(const struct cli *cli, const struct command *command, 
         return cli_fail(cli, EXIT_USAGE, "%s needs %s; see 'berth %s --help'", command->name, command->operands,
                         command->name);
     if (operands->len > command->operands_max)
-        return cli_fail(cli, EXIT_USAGE, "%s takes %s, so '%s' is too much; see 'berth %s --help'", command->name,
+        return cli_fail(cli, EXIT_USAGE, "%s takes %s: unexpected argument '%s'; see 'berth %s --help'", command->name,
                         command->operands_max ? command->operands : "no arguments", operands->at[command->operands_max],
                         command->name);
     return EXIT_OK;

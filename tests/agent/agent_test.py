@@ -216,7 +216,7 @@ def logs_are_followed_over_restarts_of_daemon_and_agent():
         wait_for("lines come", lambda: len(logs.lines()) > 20)
         for told, how in enumerate((signal.SIGKILL, signal.SIGTERM), 1):
             c.daemon.end(how)
-            wait_for("it says so", lambda: logs.told("connecting again") == told)
+            wait_for("it says so", lambda: logs.told("reconnecting") == told)
             c.start()
             before = len(logs.lines())
             wait_for("lines come again", lambda: len(logs.lines()) > before + 20 or logs.process.poll() is not None)
@@ -228,7 +228,7 @@ def logs_are_followed_over_restarts_of_daemon_and_agent():
         c.berth("job", "cancel", job)
         assert logs.process.wait(PATIENCE) == 0, logs.err.read_text()
         assert logs.lines() == [f"line {i}" for i in range(len(logs.lines()))], logs.lines()
-        assert logs.told("connecting again") <= 3, logs.err.read_text()
+        assert logs.told("reconnecting") <= 3, logs.err.read_text()
 
 
 @case
@@ -261,12 +261,12 @@ def waiting_for_a_migration_survives_a_restart_of_the_daemon():
         moved = Watched(c, "migrate", f"{app}/0", "--wait")
         wait_for("it starts there", lambda: moved.told("starting") == 1)
         c.daemon.end(signal.SIGKILL)
-        wait_for("it says so", lambda: moved.told("connecting again") or moved.process.poll() is not None)
+        wait_for("it says so", lambda: moved.told("reconnecting") or moved.process.poll() is not None)
         assert moved.process.poll() is None, moved.err.read_text()
         c.start()
         assert moved.process.wait(PATIENCE) == 0, moved.err.read_text()
         assert moved.lines()[-1] == f"{app}/0 moved", moved.lines()
-        assert moved.told("connecting again") == 1, moved.err.read_text()
+        assert moved.told("reconnecting") == 1, moved.err.read_text()
         assert [i["node"] for i in c.instances(app) if i["state"] == "running"] != [here]
 
 

@@ -225,7 +225,7 @@ cp_evil() {
     until ! "$berth" exec web -- true 2>"$work/away"; do sleep 0.05; done
     grep -q 'is not connected' "$work/away" || return 1
     PATH=$work/bin:$PATH start_agent 2
-    ends 1 "$berth" cp web/0:trap/x "$work/target/x" && tells 'would not lie where' &&
+    ends 1 "$berth" cp web/0:trap/x "$work/target/x" && tells 'which lies outside the target' &&
         [ -z "$(ls -A "$work/evil")" ] && [ ! -e "$work/target/x" ]
 }
 check 'a pod that sends other files writes nothing here' cp_evil
@@ -335,7 +335,7 @@ stopping() {
     local code=$?
     daemon=
     wait $plain
-    until_true grep -qs 'connecting again' "$work/stop.err"
+    until_true grep -qs 'reconnecting' "$work/stop.err"
     until_true grep -qs 'stopping' "$work/stop.err"
     kill $reader
     wait $reader 2>/dev/null

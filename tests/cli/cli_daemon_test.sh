@@ -22,16 +22,16 @@ mistakes_are_usage() {
     ends 2 "$berth" gte jobs && says "did you mean 'berth get'?" || return 1
     ends 2 "$berth" get && says 'needs KIND' || return 1
     ends 2 "$berth" get jbos && says "did you mean 'jobs'?" || return 1
-    ends 2 "$berth" get spaceships && says 'there are apps, jobs' || return 1
+    ends 2 "$berth" get spaceships && says 'kinds are apps, jobs' || return 1
     ends 2 "$berth" app && prints '^  app add' || return 1
     ends 0 "$berth" app --help && prints '^  app add' || return 1
     ends 0 "$berth" help app && prints '^  app add' || return 1
     ends 2 "$berth" app strat x && says "did you mean 'berth app start'?" || return 1
     ends 2 "$berth" app stop && says 'needs ID' || return 1
-    ends 2 "$berth" app scale x many && says 'no number' || return 1
+    ends 2 "$berth" app scale x many && says 'not a number of replicas' || return 1
     ends 2 "$berth" app add x && says '--image' || return 1
     ends 2 "$berth" app add -- sleep 1 && says 'NAME' || return 1
-    ends 2 "$berth" app add x --cpu lots --image y && says 'no amount' || return 1
+    ends 2 "$berth" app add x --cpu lots --image y && says "invalid amount 'lots'" || return 1
     ends 2 "$berth" app settings x novalue && says 'KEY=VALUE' || return 1
     ends 2 "$berth" submit && says "after '--'" || return 1
     ends 2 "$berth" apply && says '-f FILE' || return 1
@@ -39,9 +39,9 @@ mistakes_are_usage() {
     ends 2 "$berth" delete app && says 'which app?' || return 1
     ends 2 "$berth" edit job && says 'which job?' || return 1
     ends 2 "$berth" get apps x --watch && says '--watch' || return 1
-    ends 2 "$berth" token add --user a --node b && says 'or of a node' || return 1
+    ends 2 "$berth" token add --user a --node b && says '--user and --node cannot be combined' || return 1
     ends 2 "$berth" restore x && says '--data DIR' || return 1
-    ends 2 "$berth" plan --server x y && says 'no option --server'
+    ends 2 "$berth" plan --server x y && says 'unknown option --server'
 }
 
 contexts() {
@@ -67,8 +67,7 @@ contexts() {
     ends 0 "$berth" context rm far lab kept && ends 0 "$berth" context ls && prints 'No contexts' || return 1
     chmod 644 "$work/some.token"
     ends 0 "$berth" context add loose --server http://127.0.0.1:1 --token-file "$work/some.token" || return 1
-    says 'others may read' &&
-        ends 0 "$berth" context add wide --server http://example.org --token-file "$work/some.token" || return 1
+    says 'other users can read' && ends 0 "$berth" context add wide --server http://example.org --token-file "$work/some.token" || return 1
     says 'unencrypted' && ends 0 "$berth" context rm loose wide || return 1
     echo 'contexts: {x: {sever: y}}' >"$BERTH_CONFIG"
     ends 1 "$berth" context ls && says 'did you mean "server"?' || return 1
@@ -85,7 +84,7 @@ manuals() {
         done
         man -l -E UTF-8 "$work/man1/berth-get.1" 2>/dev/null | grep -q 'berth get' || return 1
     fi
-    ends 1 "$berth" man "$work/none/none" && says 'cannot make the folder'
+    ends 1 "$berth" man "$work/none/none" && says 'cannot create the folder'
 }
 
 # The server first hangs up, then answers 503, then succeeds: berth must repeat the same request.
@@ -143,8 +142,8 @@ import json, sys, urllib.request
 seen = json.load(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/seen"))
 assert len(seen) == 3 and seen[0][0] and seen[0] == seen[1] == seen[2], seen
 PY
-            ends 4 "$berth" --server "http://127.0.0.1:$port" get app x && says 'without a reason; is it a berthd?' &&
-            ends 1 "$berth" --server "http://127.0.0.1:$port" get nodes && says 'not JSON'
+            ends 4 "$berth" --server "http://127.0.0.1:$port" get app x && says 'without an error message; is it a berthd?' &&
+            ends 1 "$berth" --server "http://127.0.0.1:$port" get nodes && says 'not valid JSON'
     } || rc=1
     kill "$pid"
     wait "$pid"
@@ -156,13 +155,13 @@ PY
 wrong_token() {
     printf 'berth_x_y' >"$work/bad.token"
     chmod 600 "$work/bad.token"
-    ends 5 "$berth" --server "$url" get jobs && says 'token' && grep -q 'No token was given' "$work/err" || return 1
+    ends 5 "$berth" --server "$url" get jobs && says 'token' && grep -q 'No token is configured' "$work/err" || return 1
     ends 5 "$berth" --server "$url" --token-file "$work/bad.token" get jobs || return 1
-    grep -q "bad.token is not good for" "$work/err" || return 1
+    grep -q "bad.token is not valid for" "$work/err" || return 1
     BERTH_TOKEN=berth_x_y ends 5 "$berth" --server "$url" whoami || return 1
     ends 1 "$berth" --server "$url" --token-file "$work/none" get jobs && says 'cannot read the token file' || return 1
     printf 'two words' >"$work/bad.token"
-    ends 1 "$berth" --server "$url" --token-file "$work/bad.token" get jobs && says 'holds no token'
+    ends 1 "$berth" --server "$url" --token-file "$work/bad.token" get jobs && says 'contains no token'
 }
 
 connects() {
@@ -171,8 +170,8 @@ connects() {
     ends 0 "$berth" context add main --server "$url" --token-file "$work/admin.token" || return 1
     ends 0 "$berth" whoami && prints '^context +main' && prints '^role +admin' || return 1
     ends 0 "$berth" whoami -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
-    # The context's token is sent only to the context's server.
-    ends 5 "$berth" --server "${url/127.0.0.1/localhost}" whoami && grep -q 'No token was given' "$work/err"
+    # The context's token goes to the context's server alone.
+    ends 5 "$berth" --server "${url/127.0.0.1/localhost}" whoami && grep -q 'No token is configured' "$work/err"
 }
 
 nodes() {
@@ -249,9 +248,8 @@ jobs() {
     ends 0 "$berth" get jobs --state pending && prints "^ *$job +train +pending" && ! grep -q held "$work/out" ||
         return 1
     ends 4 "$berth" why job train && grep -q "Did you mean 'job $job', which is named 'train'?" "$work/err" || return 1
-    ends 2 "$berth" get job a/b && grep -q 'is no id' "$work/err" || return 1
-    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'no place' && prints 'no node has 64 CPUs' ||
-        return 1
+    ends 2 "$berth" get job a/b && grep -q "invalid ID 'a/b'" "$work/err" || return 1
+    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'pods are not placed' && prints 'no node has 64 CPUs' || return 1
     ends 0 "$berth" why job "$job" -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
     ends 0 "$berth" why photos && prints '^app photos.admin' && ends 0 "$berth" why node n1 && prints 'ready' ||
         return 1
@@ -339,7 +337,7 @@ bad_manifests() {
     printf 'kind: app\nname: x\nimage: [y\n' >"$work/bad.yaml"
     ends 1 "$berth" apply -f "$work/bad.yaml" && says "bad.yaml:4:1: " || return 1
     printf -- '---\nkind: group\nid: g1\n---\nkind: ap\nname: x\n' >"$work/bad.yaml"
-    ends 1 "$berth" apply -f "$work/bad.yaml" && says "bad.yaml:5: kind: no kind 'ap'; did you mean 'app'?" || return 1
+    ends 1 "$berth" apply -f "$work/bad.yaml" && says "bad.yaml:5: kind: unknown kind 'ap'; did you mean 'app'?" || return 1
     ends 4 "$berth" get group g1 || return 1
     printf 'kind: group\nid: g1\n---\nkind: app\nname: x\nimage: y\nreplicas: three\n' >"$work/bad.yaml"
     ends 1 "$berth" apply -f "$work/bad.yaml" --atomic && says 'bad.yaml:4: app/x: replicas' || return 1
@@ -352,11 +350,11 @@ bad_manifests() {
     printf 'kind: group\nid: g1\n---\nkind: group\nid: g1\n' >"$work/bad.yaml"
     ends 1 "$berth" apply -f "$work/bad.yaml" && says 'bad.yaml:4: group/g1 is also in' || return 1
     printf 'kind: token\nid: g1\n' >"$work/bad.yaml"
-    ends 1 "$berth" apply -f "$work/bad.yaml" && says 'cannot make tokens' || return 1
+    ends 1 "$berth" apply -f "$work/bad.yaml" && says 'cannot create tokens' || return 1
     printf 'version: 1\nnodes: []\n' >"$work/bad.yaml"
-    ends 1 "$berth" apply -f "$work/bad.yaml" && says "'berth plan' reads" || return 1
+    ends 1 "$berth" apply -f "$work/bad.yaml" && says "cluster file for 'berth plan'" || return 1
     printf '# nothing\n' >"$work/bad.yaml"
-    ends 1 "$berth" apply -f "$work/bad.yaml" && says 'no manifest in it' || return 1
+    ends 1 "$berth" apply -f "$work/bad.yaml" && says 'contains no manifests' || return 1
     ends 1 "$berth" apply -f "$work/missing.yaml" && says 'missing.yaml'
 }
 
@@ -371,21 +369,18 @@ SH
     export SEEN=$work/seen
     : >"$SEEN"
     EDITOR="$work/editor" EDIT='s/photos:1/photos:7/' ends 0 "$berth" edit app photos && prints 'changed' || return 1
-    ends 0 "$berth" get app photos -o yaml && prints 'image: photos:7' &&
-        grep -q '^# app photos: what you save' "$SEEN" || return 1
+    ends 0 "$berth" get app photos -o yaml && prints 'image: photos:7' && grep -q '^# app photos: saved changes' "$SEEN" || return 1
     ! grep -q '^revision' "$SEEN" || return 1
     EDITOR="$work/editor" EDIT='' ends 0 "$berth" edit app photos && prints 'unchanged' || return 1
     EDITOR=false ends 1 "$berth" edit app photos && says "the editor 'false' failed; nothing was changed" || return 1
-    EDITOR=$work/no-editor ends 1 "$berth" edit app photos && says 'there is no editor' || return 1
-    # A refused text comes back with the reason; saved unchanged, the edit ends and the text is kept.
+    EDITOR=$work/no-editor ends 1 "$berth" edit app photos && says "no-editor' not found" || return 1
+    # What is refused comes back with the reason; saved as it is, it is given up and kept.
     : >"$SEEN"
-    EDITOR="$work/editor" EDIT='s/^replicas: .*/replicas: three/' ends 1 "$berth" edit app photos && says 'replicas' ||
-        return 1
-    grep -q 'NOT WRITTEN: .*replicas' "$SEEN" && grep -q 'Your text is in' "$work/err" || return 1
+    EDITOR="$work/editor" EDIT='s/^replicas: .*/replicas: three/' ends 1 "$berth" edit app photos && says 'replicas' || return 1
+    grep -q 'NOT SAVED: .*replicas' "$SEEN" && grep -q 'Your text is in' "$work/err" || return 1
     : >"$SEEN"
-    EDITOR="$work/editor" EDIT='s/^image: .*/image: [/' ends 1 "$berth" edit app photos &&
-        grep -q 'NOT WRITTEN: line' "$SEEN" || return 1
-    # Another client changed the object meanwhile.
+    EDITOR="$work/editor" EDIT='s/^image: .*/image: [/' ends 1 "$berth" edit app photos && grep -q 'NOT SAVED: line' "$SEEN" || return 1
+    # Somebody else was faster.
     cat >"$work/slow" <<SH
 #!/bin/sh
 "$berth" app scale photos 5 >/dev/null
@@ -498,10 +493,9 @@ watches() {
     ends 0 "$berth" app add seen --image seen:1 || return 1
     until_ok grep -q '^seen.admin' "$work/watched" || return 1
     ends 0 "$berth" app rm seen && until_ok grep -q '^seen.admin *gone' "$work/watched" || return 1
-    # The daemon restarts on the same port; later changes are seen.
-    stop && until_ok grep -q 'does not answer' "$work/watch.err" && listen=${url#http://} start "$work/data" || return 1
-    ends 0 "$berth" app add after --image seen:1 && until_ok grep -q '^after.admin' "$work/watched" &&
-        ends 0 "$berth" app rm after || return 1
+    # The daemon goes and comes back on its port; what it does then is seen.
+    stop && until_ok grep -q 'does not respond' "$work/watch.err" && listen=${url#http://} start "$work/data" || return 1
+    ends 0 "$berth" app add after --image seen:1 && until_ok grep -q '^after.admin' "$work/watched" && ends 0 "$berth" app rm after || return 1
     kill "$watcher" && wait "$watcher"
     "$berth" get groups --watch -o json >"$work/watched" 2>"$work/watch.err" &
     watcher=$!
@@ -552,17 +546,16 @@ waits_outlive_the_daemon() {
         return 1
     stop || return 1
     for name in waited cancelling leaving; do
-        until_ok grep -q 'does not answer; waiting goes on' "$work/$name.err" || return 1
+        until_ok grep -q 'does not respond; waiting until' "$work/$name.err" || return 1
     done
     waiter_ends 3 "${children[1]}" || return 1
-    # Ctrl-C works meanwhile; a request that it causes is sent when the daemon is back.
-    kill -INT "${children[3]}" && waiter_ends 130 "${children[3]}" && grep -q 'goes on' "$work/leaving.err" || return 1
-    kill -INT "${children[2]}" && until_ok grep -q 'will be cancelled' "$work/cancelling.err" || return 1
+    # Ctrl-C is heard meanwhile; what it asks of the server is done when that is back.
+    kill -INT "${children[3]}" && waiter_ends 130 "${children[3]}" && grep -q 'keeps running' "$work/leaving.err" || return 1
+    kill -INT "${children[2]}" && until_ok grep -q 'cancelling job/' "$work/cancelling.err" || return 1
     listen=${url#http://} start "$work/data" || return 1
     waiter_ends 130 "${children[2]}" && grep -q '^job/[0-9]* cancelled$' "$work/cancelling.err" || return 1
-    ends 0 "$berth" job cancel "$job" && waiter_ends 1 "${children[0]}" &&
-        grep -q "^job/$job cancelled$" "$work/waited" || return 1
-    [ "$(grep -c 'does not answer' "$work/waited.err")" = 1 ] || return 1
+    ends 0 "$berth" job cancel "$job" && waiter_ends 1 "${children[0]}" && grep -q "^job/$job cancelled$" "$work/waited" || return 1
+    [ "$(grep -c 'does not respond' "$work/waited.err")" = 1 ] || return 1
     children=()
 }
 

@@ -110,7 +110,7 @@ why_knows_near_names() {
 
 mistakes_are_usage() {
     ends 2 "$berth" plan && says 'needs FILE' || return 1
-    ends 2 "$berth" plan a b && says "takes FILE, so 'b' is too much" || return 1
+    ends 2 "$berth" plan a b && says "takes FILE: unexpected argument 'b'" || return 1
     ends 2 "$berth" plan --ouput json x && says 'did you mean --output?' || return 1
     ends 2 "$berth" plan -o yaml x && says 'one of table, wide, json' || return 1
     ends 2 "$berth" plna x && says "did you mean 'berth plan'?" || return 1
@@ -324,11 +324,11 @@ JSONL
 check "times in a journal have milliseconds" moments_are_told
 decisions_are_compared() {
     set -- "$here/journal-v1.jsonl"
-    ends 0 "$berth" replay "$1" && prints ' [1-9][0-9]* decisions made again: all the same\.$' || return 1
-    ends 0 "$berth" replay "$1" --from 2099-01-01 && prints ' 0 decisions made again: there were none\.$' || return 1
+    ends 0 "$berth" replay "$1" && prints ' [1-9][0-9]* decisions replayed: all the same\.$' || return 1
+    ends 0 "$berth" replay "$1" --from 2099-01-01 && prints ' 0 decisions replayed: none\.$' || return 1
     tail -1 "$1" >"$work/late.jsonl"
-    ends 0 "$berth" replay "$work/late.jsonl" && prints ' 0 decisions made again: none could be compared\.$' || return 1
-    prints '^[1-9][0-9]* decisions? could not be made again'
+    ends 0 "$berth" replay "$work/late.jsonl" && prints ' 0 decisions replayed: none comparable\.$' || return 1
+    prints '^[1-9][0-9]* decisions? could not be replayed'
 }
 check "a replay that compared nothing reports that" decisions_are_compared
 # Runs a command with a file size limit of 8 KiB, like a full disk.

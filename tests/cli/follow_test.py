@@ -88,7 +88,7 @@ class Daemon(http.server.ThreadingHTTPServer):
 def a_log_that_does_not_end_after_its_job():
     with Daemon("ended") as d:
         d.press()
-        d.ends("job/7 is over; 'berth logs 7' shows what is missing here")
+        d.ends("job/7 has ended; 'berth logs 7' shows the rest of its log")
         assert not d.cancelled
 
 
@@ -99,7 +99,7 @@ def a_job_that_does_not_end_when_cancelled():
         wait_for("it is cancelled", lambda: d.cancelled)
         assert d.run.poll() is None, d.words()
         d.press()
-        d.ends("job/7 is being cancelled; 'berth logs -f 7' shows it")
+        d.ends("job/7 is being cancelled; 'berth logs -f 7' follows its log")
 
 
 @case
@@ -116,7 +116,7 @@ def a_log_that_does_not_end_after_its_job_was_cancelled():
 def a_second_ctrl_c_leaves_the_job_running():
     with Daemon("running") as d:
         d.press()
-        wait_for("it is told", lambda: "Ctrl-C again leaves it running" in d.words())
+        wait_for("it is told", lambda: "press Ctrl-C again to leave it running" in d.words())
         d.press()
         d.ends("job/7 goes on")
         assert not d.cancelled

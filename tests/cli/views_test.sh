@@ -52,7 +52,7 @@ jobs_show_place_and_start() {
 queue_is_in_order() {
     ends 0 "$berth" queue || return 1
     [ "$(awk '$1 ~ /^[0-9]+$/ { print $2 }' "$work/out" | tr '\n' ' ')" = "3 4 5 " ] || { cat "$work/out"; return 1; }
-    prints '^1 +3 +second +ann +default +2 gpu, 2 cpu, 256Mi +by right' && prints 'revision [0-9]+' || return 1
+    prints '^1 +3 +second +ann +default +2 gpu, 2 cpu, 256Mi +guaranteed' && prints 'revision [0-9]+' || return 1
     ends 0 "$berth" queue --user bob && prints 'third' && hides 'second' || return 1
     ends 0 "$berth" queue -o json && prints '"total": 3'
 }
@@ -60,12 +60,12 @@ queue_is_in_order() {
 others_are_hidden() {
     ends 0 as ann "$berth" queue || return 1
     prints '\(blue\)' && hides 'third|bob' || return 1
-    ends 0 as ann "$berth" who n2 && prints 'somebody.* blue' && hides 'render|bob'
+    ends 0 as ann "$berth" who n2 && prints 'another user.* blue' && hides 'render|bob'
 }
 
 why_says_all() {
     ends 0 as ann "$berth" why 3 || return 1
-    prints 'number 1 of 3 that wait' && prints 'too few GPUs left' && prints 'expected to start in [0-9]+m' || return 1
+    prints 'Position 1 of 3 pending jobs' && prints 'too few GPUs left' && prints 'Expected to start in [0-9]+m' || return 1
     prints 'ann +job 1 +n1 +gpu0,gpu1 +in [0-9]+m' || return 1
     ends 4 as ann "$berth" why 4 || return 1
     ends 0 as ann "$berth" why job 3 -o json && prints '"blockers"'
@@ -83,39 +83,37 @@ why_explains_the_order() {
 
 # Every user sees the true totals of the nodes, as amounts without names.
 totals_are_true() {
-    ends 0 as bob "$berth" status && prints '^  gpu +100% +4 of 4 promised$' &&
-        prints '^  cpu +[0-9]+% +4 of 16 promised$' || return 1
-    hides 'train|second' && ends 0 "$berth" status && prints '^  gpu +100% +4 of 4 promised$'
+    ends 0 as bob "$berth" status && prints '^  gpu +100% +4 of 4 allocated$' && prints '^  cpu +[0-9]+% +4 of 16 allocated$' || return 1
+    hides 'train|second' && ends 0 "$berth" status && prints '^  gpu +100% +4 of 4 allocated$'
 }
 
 what_starts_sooner() {
     ends 0 as ann "$berth" submit --name wide --cpu 8 --time 1h -- sleep 100 || return 1
     until_ok sh -c "'$berth' queue | grep -q wide" || return 1
     ends 0 as ann "$berth" why 6 || return 1
-    prints 'What would start sooner' && prints 'with 4 cores in each pod instead of 8' || return 1
+    prints 'What would make it start sooner' && prints 'with 4 cores in each pod instead of 8' || return 1
     ends 0 as ann "$berth" job cancel 6 && until_ok sh -c "! '$berth' queue | grep -q wide"
 }
 
 job_show_is_one_screen() {
     ends 0 as ann "$berth" job show 3 || return 1
-    prints 'What was submitted' && prints 'number 1 of 3' || return 1
-    ends 0 as ann "$berth" job show 1 && prints 'Where it runs' && prints 'n1'
+    prints 'Specification' && prints 'Position 1 of 3' || return 1
+    ends 0 as ann "$berth" job show 1 && prints '^Pods' && prints 'n1'
 }
 
 # Times in the past have the same forms everywhere.
 past_times() {
     until_ok sh -c "'$berth' who n1 --at -1s | grep -q 'ann .*job 1'" || return 1
-    ends 0 "$berth" who n1 --at -10m && prints 'Nobody held n1' || return 1
-    ends 0 "$berth" who n1 --at now-1hour && ends 0 "$berth" who n1 --at yesterday &&
-        ends 0 "$berth" usage --from -10m || return 1
-    ends 2 "$berth" who n1 --at sometime && says 'is no time; say -10m'
+    ends 0 "$berth" who n1 --at -10m && prints 'No instance used n1' || return 1
+    ends 0 "$berth" who n1 --at now-1hour && ends 0 "$berth" who n1 --at yesterday && ends 0 "$berth" usage --from -10m || return 1
+    ends 2 "$berth" who n1 --at sometime && says "invalid time 'sometime'; use -10m"
 }
 
 who_holds() {
     ends 0 "$berth" who n1 && prints '^ann +red +job 1 +train +gpu0,gpu1' || return 1
     ends 0 "$berth" who n1/gpu1 && prints '^ann' || return 1
-    ends 0 "$berth" who n1 --at 2001-01-01T00:00:00Z && prints 'Nobody held n1' || return 1
-    ends 0 "$berth" who n1 --at "$(date -d '5 minutes ago' +%H:%M)" && prints 'Nobody held n1' || return 1
+    ends 0 "$berth" who n1 --at 2001-01-01T00:00:00Z && prints 'No instance used n1' || return 1
+    ends 0 "$berth" who n1 --at "$(date -d '5 minutes ago' +%H:%M)" && prints 'No instance used n1' || return 1
     ends 4 "$berth" who n9 || return 1
     ends 2 "$berth" who n1 --at whenever
 }
@@ -128,9 +126,8 @@ policies_are_tried() {
     ends 0 "$berth" policy test -f "$work/policy.yaml" && prints '^1 +3 +\+2 +5 +short' || return 1
     ends 4 "$berth" policy test wishful || return 1
     ends 2 "$berth" policy test || return 1
-    ends 0 "$berth" policy list && prints 'fair-share +built in' && prints 'fifo +built in +yes' || return 1
-    ends 0 "$berth" system settings policy=null && ends 0 "$berth" policy list && prints 'berth +built in +yes' ||
-        return 1
+    ends 0 "$berth" policy list && prints 'fair-share +built-in' && prints 'fifo +built-in +yes' || return 1
+    ends 0 "$berth" system settings policy=null && ends 0 "$berth" policy list && prints 'berth +built-in +yes' || return 1
     ends 0 "$berth" system settings policy=fifo || return 1
     ends 0 "$berth" policy show sjf && prints 'Factors'
 }
@@ -146,8 +143,8 @@ queues_are_a_tree() {
 
 drafts_are_foreseen() {
     ends 0 as ann "$berth" submit --dry-run --name draft --gpus 2 --time 1h -- sleep 1 || return 1
-    prints 'number 4 of 4 that wait' && prints 'expected to start' || return 1
-    ends 0 as ann "$berth" submit --dry-run --name draft --cpu 1 -- sleep 1 && prints 'start at once' || return 1
+    prints 'Position 4 of 4 pending jobs' && prints 'Expected to start' || return 1
+    ends 0 as ann "$berth" submit --dry-run --name draft --cpu 1 -- sleep 1 && prints 'start immediately' || return 1
     ends 0 "$berth" queue && hides 'draft'
 }
 

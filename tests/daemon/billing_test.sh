@@ -70,7 +70,7 @@ used() {
     berth usage >"$work/out" && cat "$work/out" || return 1
     grep -qE '^vision +ann +2 ' "$work/out" || return 1
     berth usage --from 7d | grep -qE '^vision +ann +2 ' || return 1
-    berth usage --from 2026-01-01 --to 2026-01-02 | grep -q '^nothing was used' || return 1
+    berth usage --from 2026-01-01 --to 2026-01-02 | grep -q '^no usage records' || return 1
     berth usage -o json | python3 -c 'import json, sys
 total = json.load(sys.stdin)["total"]
 assert total["core_hours"] > 2 and total["memory_gib_hours"] > 1 and total["gpu_hours"] == 0, total'

@@ -24,9 +24,9 @@ struct add_values {
 static const struct option add_options[] = {
     WORKLOAD_ROWS(add_values, workload),
     OPTION_LIST_ROW("endpoint", 0, add_values, workload.endpoints, "NAME[/PROTOCOL]",
-                    "A port it listens on; may be given several times."),
-    OPTION_TEXT_ROW("display", 0, add_values, workload.display, "TEXT", "A name for people."),
-    OPTION_FLAG_ROW("stopped", 0, add_values, stopped, "Do not start it yet."),
+                    "Port that the app listens on; may be given several times."),
+    OPTION_TEXT_ROW("display", 0, add_values, workload.display, "TEXT", "Display name."),
+    OPTION_FLAG_ROW("stopped", 0, add_values, stopped, "Do not start the app yet."),
     DRY_RUN_ROW(add_values, dry_run),
 };
 
@@ -39,14 +39,13 @@ static int add_run(struct cli *cli, const void *values, const struct operands *o
     if (operands->before < 1)
         return cli_fail(cli, EXIT_USAGE, "app add needs a NAME before the '--'");
     if (operands->before > 1)
-        return cli_fail(cli, EXIT_USAGE, "'%s' is too much; a command stands after '--'", operands->at[1]);
+        return cli_fail(cli, EXIT_USAGE, "unexpected argument '%s'; put a command after '--'", operands->at[1]);
     json_object_set_new(object, "name", json_string(operands->at[0]));
     if (v->stopped)
         json_object_set_new(object, "stopped", json_true());
     int rc = workload_make(cli, &v->workload, operands->at + 1, operands->len - 1, object);
     if (rc == EXIT_OK && operands->len == 1 && !v->workload.image)
-        rc = cli_fail(cli, EXIT_USAGE, "what shall '%s' run? Say --image IMAGE, or a command after '--'",
-                      operands->at[0]);
+        rc = cli_fail(cli, EXIT_USAGE, "app '%s' needs --image IMAGE, or a command after '--'", operands->at[0]);
     if (rc == EXIT_OK)
         rc = api_open(&api, cli);
     if (rc != EXIT_OK)
@@ -61,9 +60,9 @@ const struct command app_add_command = {
     .operands = "NAME [-- COMMAND...]",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "Add an app: a service that is kept running.",
-    .text = "An app that exists already is not touched; 'berth apply' and 'berth edit' change one, and a manifest can "
-            "say more than these options.",
+    .summary = "Add an app, a service that is kept running.",
+    .text = "Does not change an existing app; use 'berth apply' or 'berth edit' for that. A manifest "
+            "supports more fields than these options.",
     .examples = "  berth app add photos --image photos:2 --cpu 1 --memory 2Gi --endpoint http\n"
                 "  berth app add clock --replicas 2 --env TZ=UTC -- /usr/bin/clockd --port 80",
     .options = add_options,
@@ -84,7 +83,7 @@ static int scale_run(struct cli *cli, const void *values, const struct operands 
     uint64_t replicas;
 
     if (count_parse(operands->at[1], &replicas) != 0 || replicas > UINT32_MAX)
-        return cli_fail(cli, EXIT_USAGE, "'%s' is no number of replicas", operands->at[1]);
+        return cli_fail(cli, EXIT_USAGE, "'%s' is not a number of replicas", operands->at[1]);
     int rc = api_open(&api, cli);
     if (rc != EXIT_OK)
         return rc;
@@ -100,7 +99,7 @@ const struct command app_scale_command = {
     .operands = "ID REPLICAS",
     .operands_min = 2,
     .operands_max = 2,
-    .summary = "Set how many instances an app has.",
+    .summary = "Set the number of instances of an app.",
     .examples = "  berth app scale photos 3",
     .options = change_options,
     .options_len = 1,
@@ -119,7 +118,7 @@ struct map_values {
 };
 
 static const struct option map_options[] = {
-    OPTION_CHOICE_ROW("output", 'o', map_values, form, view_choices, "For people, or everything as JSON or YAML."),
+    OPTION_CHOICE_ROW("output", 'o', map_values, form, view_choices, "Output format."),
     DRY_RUN_ROW(map_values, dry_run),
 };
 
@@ -162,9 +161,10 @@ const struct command app_settings_command = {
     .operands = "ID [KEY=VALUE...]",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "Show the settings of an app, which it reads, or change some.",
-    .text = "VALUE is read as in YAML: 5 is a number, true a truth, \"5\" (with its quotes) a text; null takes the "
-            "setting away, so that its default counts again. What the app's settings_schema does not allow is refused.",
+    .summary = "Show or change the settings that an app reads.",
+    .text = "VALUE is parsed as YAML: 5 is a number, true a boolean, \"5\" (with its quotes) a "
+            "string; null removes the setting and restores its default. Values that the app's "
+            "settings_schema does not allow are rejected.",
     .examples = "  berth app settings photos\n"
                 "  berth app settings photos theme=dark faces=true quota=50",
     .options = map_options,
@@ -182,8 +182,8 @@ const struct command app_install_command = {
     .operands = "ID [KEY=VALUE...]",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "Show the install configuration of an app, which it never sees, or change some of it.",
-    .text = "VALUE is read as for 'berth app settings'.",
+    .summary = "Show or change the install configuration of an app, which is not visible to the app.",
+    .text = "VALUE is parsed as by 'berth app settings'.",
     .examples = "  berth app install photos\n"
                 "  berth app install photos source=https://example.org/photos.tar",
     .options = map_options,

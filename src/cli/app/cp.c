@@ -78,7 +78,7 @@ static void skipped(void *ctx, const char *path, const char *why)
 {
     struct progress *p = ctx;
     progress_end(p);
-    cli_warn(p->cli, "%s was left out: %s", path, why);
+    cli_warn(p->cli, "skipped %s: %s", path, why);
 }
 
 static void moved(void *ctx, size_t done, size_t total)
@@ -122,7 +122,7 @@ static int place_open(const struct cli *cli, const char *local, const char *name
         parts_of(local, ret);
     }
     if (!*ret->name)
-        return cli_fail(cli, EXIT_USAGE, "'%s' is no name for a copy; say what it shall be called", local);
+        return cli_fail(cli, EXIT_USAGE, "'%s' has no file name; give the name of the copy", local);
     *ret_fd = open(ret->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*ret_fd < 0)
         return cli_fail(cli, EXIT_FAILED, "cannot write into %s: %s", ret->folder, strerror(errno));
@@ -141,8 +141,8 @@ static int exec_words(struct api *a, const struct pod *pod, const char *const *w
 static int tar_failed(const struct cli *cli, int exit_code)
 {
     if (exit_code == 127 || exit_code == 126)
-        return cli_fail(cli, EXIT_FAILED, "there is no tar in the pod, and cp needs one");
-    return cli_fail(cli, EXIT_FAILED, "tar in the pod ended with %d", exit_code);
+        return cli_fail(cli, EXIT_FAILED, "cp needs the program tar in the pod");
+    return cli_fail(cli, EXIT_FAILED, "tar in the pod exited with %d", exit_code);
 }
 
 static int copy_out(struct api *a, const struct pod *pod, const char *path, const char *local)
@@ -247,7 +247,7 @@ static int target_of(struct api *a, const struct pod *pod, const char *path, con
         ret->name = take_ptr(&from.name);
         parts_cleanup(&from);
     }
-    return *ret->name ? EXIT_OK : cli_fail(a->cli, EXIT_USAGE, "'%s' is no name for a copy", path);
+    return *ret->name ? EXIT_OK : cli_fail(a->cli, EXIT_USAGE, "'%s' has no file name", path);
 }
 
 static int send_all(struct api *a, struct sending *s, const char *local, const char *name)
@@ -317,10 +317,10 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     end_read(operands->at[1], &to);
     if (!from.pod == !to.pod)
         return cli_fail(cli, EXIT_USAGE,
-                        "one of the two has to be POD:PATH, the other a path here; a path here that has "
-                        "a colon is written as ./NAME");
+                        "expected one POD:PATH and one local path; write a local path that contains a colon as "
+                        "./NAME");
     if (!*from.path || !*to.path)
-        return cli_fail(cli, EXIT_USAGE, "the path after '%s:' is missing", from.pod ? from.pod : to.pod);
+        return cli_fail(cli, EXIT_USAGE, "missing path after '%s:'", from.pod ? from.pod : to.pod);
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK)
         rc = pod_running(&api, from.pod ? from.pod : to.pod, false, &pod);
@@ -334,12 +334,11 @@ const struct command cp_command = {
     .operands = "FROM TO",
     .operands_min = 2,
     .operands_max = 2,
-    .summary = "Copy files and folders out of a pod, or into it.",
-    .text =
-        "One of FROM and TO is POD:PATH, the other a path here. Folders are copied with all that is in them. Into a "
-        "folder a copy goes under its own name; otherwise it gets the name that is given. The pod has to have a tar. "
-        "Out of a pod nothing is written but below TO, whatever the pod sends; links that leave the copy are left "
-        "out, also those that would leave it through other links.",
+    .summary = "Copy files and folders from or to a pod.",
+    .text = "One of FROM and TO is POD:PATH, the other a local path. Folders are copied recursively. "
+            "If TO is a folder, the copy keeps its name; otherwise it is named TO. The pod must "
+            "contain the program tar. Copies from a pod are written only below TO, whatever the pod "
+            "sends; links that lead out of the copy are skipped, also through other links.",
     .examples = "  berth cp photos/0:/var/log/photos.log .\n"
                 "  berth cp ./theme photos:/srv/themes/",
     .section = SECTION_WORK,

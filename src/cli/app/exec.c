@@ -23,10 +23,10 @@ struct exec_values {
 };
 
 static const struct option options[] = {
-    OPTION_FLAG_ROW("interactive", 'i', exec_values, interactive, "Pass standard input on."),
-    OPTION_FLAG_ROW("terminal", 't', exec_values, terminal, "Give the command a terminal; keys go to it as they are."),
+    OPTION_FLAG_ROW("interactive", 'i', exec_values, interactive, "Pass standard input to the command."),
+    OPTION_FLAG_ROW("terminal", 't', exec_values, terminal, "Allocate a terminal for the command."),
     OPTION_LIST_ROW("env", 'e', exec_values, env, "NAME=VALUE",
-                    "Added to its environment; may be given several times."),
+                    "Set an environment variable of the command; may be given several times."),
 };
 
 /* State of one command. Detached threads use it until the process ends, so it is freed only if no thread was
@@ -51,11 +51,11 @@ static bool window(struct winsize *ret)
 static int terminal_raw(const struct cli *cli, struct session *s)
 {
     if (tcgetattr(STDIN_FILENO, &s->was) != 0)
-        return cli_fail(cli, EXIT_FAILED, "the terminal cannot be asked: %s", strerror(errno));
+        return cli_fail(cli, EXIT_FAILED, "cannot read the terminal settings: %s", strerror(errno));
     struct termios raw = s->was;
     cfmakeraw(&raw);
     if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) != 0)
-        return cli_fail(cli, EXIT_FAILED, "the terminal cannot be set: %s", strerror(errno));
+        return cli_fail(cli, EXIT_FAILED, "cannot change the terminal settings: %s", strerror(errno));
     s->raw = true;
     return EXIT_OK;
 }
@@ -242,7 +242,7 @@ int exec_in(struct cli *cli, const struct exec_ask *ask)
     struct pod pod;
 
     if (ask->terminal && ask->interactive && !isatty(STDIN_FILENO))
-        return cli_fail(cli, EXIT_USAGE, "standard input is no terminal; leave out -t");
+        return cli_fail(cli, EXIT_USAGE, "standard input is not a terminal; omit -t");
     int rc = body_make(cli, ask, body);
     if (rc != EXIT_OK)
         return rc;
@@ -284,11 +284,10 @@ const struct command exec_command = {
     .operands = "POD [--] COMMAND...",
     .operands_min = 2,
     .operands_max = OPERANDS_ANY,
-    .summary = "Run a command beside what runs in a pod, in its surroundings.",
-    .text =
-        "POD is an APP or JOB for the first of its pods, APP/ORDINAL, or instance/ID. Put '--' before a command that "
-        "has options of its own. Arguments are passed byte for byte; no shell is added. Ends with the command's own "
-        "exit code. Who ran what stands in 'berth audit'.",
+    .summary = "Run a command in a pod.",
+    .text = "POD is an APP or JOB for the first of its pods, APP/ORDINAL, or instance/ID. Put '--' "
+            "before a command with options. Arguments are passed verbatim, without a shell. Exits "
+            "with the command's exit code. 'berth audit' shows who ran which command.",
     .examples = "  berth exec -it photos sh\n"
                 "  berth exec photos/1 -- ls -l /data\n"
                 "  berth exec -i photos -- psql <dump.sql",

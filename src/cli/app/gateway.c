@@ -25,9 +25,10 @@ struct gateway_values {
 };
 
 static const struct option options[] = {
-    OPTION_TEXT_ROW("out", 0, gateway_values, out, "FILE", "Write it there, whole or not at all; else it is printed."),
+    OPTION_TEXT_ROW("out", 0, gateway_values, out, "FILE",
+                    "Write the configuration atomically to this file. Default: standard output."),
     OPTION_FLAG_ROW("watch", 'w', gateway_values, watch,
-                    "Write it anew whenever it changes, and run the command after '--', to have it read again."),
+                    "Rewrite the file on every change and run the command after '--' to reload it."),
 };
 
 struct gateway {
@@ -76,7 +77,7 @@ static int words_parse(struct gateway *g, const struct operands *operands)
     while (gateway_programs[g->program] && strcmp(gateway_programs[g->program], program) != 0)
         g->program++;
     if (!gateway_programs[g->program])
-        return cli_fail(g->cli, EXIT_USAGE, "there is no gateway '%s'; haproxy and nginx are known", program);
+        return cli_fail(g->cli, EXIT_USAGE, "unknown gateway '%s'; supported are haproxy and nginx", program);
     for (size_t i = 1; i < len; i++) {
         int rc = door_parse(g, operands->at[i]);
         if (rc != EXIT_OK)
@@ -85,9 +86,9 @@ static int words_parse(struct gateway *g, const struct operands *operands)
     g->then = operands->at + len;
     g->then_len = operands->len - len;
     if (g->doors.len == 0)
-        return cli_fail(g->cli, EXIT_USAGE, "say which app is to be reached where: APP[/ENDPOINT]=ADDRESS:PORT");
+        return cli_fail(g->cli, EXIT_USAGE, "missing argument APP[/ENDPOINT]=ADDRESS:PORT");
     if (g->then_len && !g->values->watch)
-        return cli_fail(g->cli, EXIT_USAGE, "a command after '--' is for --watch");
+        return cli_fail(g->cli, EXIT_USAGE, "a command after '--' needs --watch");
     if (g->values->watch && !g->values->out)
         return cli_fail(g->cli, EXIT_USAGE, "--watch needs --out FILE");
     return EXIT_OK;
@@ -134,7 +135,7 @@ static void run_command(const struct gateway *g)
     if (rc != 0)
         cli_warn(g->cli, "cannot run %s: %s", argv[0], strerror(rc));
     else if (waitpid(pid, &status, 0) == pid && status != 0)
-        cli_warn(g->cli, "%s ended with %d", argv[0], WIFEXITED(status) ? WEXITSTATUS(status) : 128);
+        cli_warn(g->cli, "%s exited with %d", argv[0], WIFEXITED(status) ? WEXITSTATUS(status) : 128);
     for (size_t i = 0; i < g->then_len; i++)
         mem_free(argv[i]);
     mem_free(argv);
@@ -230,9 +231,9 @@ const struct command gateway_command = {
     .operands = "haproxy|nginx APP[/ENDPOINT]=ADDRESS:PORT... [-- COMMAND...]",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "Make the configuration of a load balancer in front of services, and keep it up to date.",
-    .text = "An endpoint called http is balanced request by request, others connection by connection. Instances leave\n"
-            "the configuration before they are told to stop, so a reload in time loses no request.",
+    .summary = "Generate the configuration of a load balancer for services, and keep it up to date.",
+    .text = "Endpoints named http are balanced per request, others per connection. Instances leave "
+            "the configuration before they are stopped, so a timely reload loses no requests.",
     .examples =
         "  berth gateway haproxy photos=:8080\n"
         "  berth gateway haproxy photos=:80 --out /etc/haproxy/haproxy.cfg --watch -- systemctl reload haproxy\n"

@@ -28,8 +28,8 @@ struct migrate_values {
 };
 
 static const struct option migrate_options[] = {
-    OPTION_TEXT_ROW("to", 0, migrate_values, to, "NODE", "To this node; any other that will take it if not given."),
-    OPTION_FLAG_ROW("wait", 'w', migrate_values, wait, "Return when it has moved, or will not."),
+    OPTION_TEXT_ROW("to", 0, migrate_values, to, "NODE", "Target node. Default: any other suitable node."),
+    OPTION_FLAG_ROW("wait", 'w', migrate_values, wait, "Wait until the migration has succeeded or failed."),
     DRY_RUN_ROW(migrate_values, dry_run),
 };
 
@@ -44,9 +44,9 @@ static int pod_named(struct api *api, const char *text, struct pod *ret)
     if (rc != EXIT_OK)
         return rc;
     if (pods.len == 0)
-        return cli_fail(api->cli, EXIT_CONFLICT, "%s is nowhere yet: there is nothing to move", text);
+        return cli_fail(api->cli, EXIT_CONFLICT, "%s has no running pod to migrate", text);
     if (pods.len > 1)
-        return cli_fail(api->cli, EXIT_USAGE, "%s has %zu pods: name one of them, as %s", text, pods.len,
+        return cli_fail(api->cli, EXIT_USAGE, "%s has %zu pods; name one of them, such as %s", text, pods.len,
                         pods.at[0].label);
     *ret = pods.at[0];
     return EXIT_OK;
@@ -81,7 +81,7 @@ static int migration_get(struct api *api, const struct pod *pod, json_t **ret_li
     int rc = answer_await(api, "/v1/migrations", pod, ret_list);
     *ret = NULL;
     if (rc == EXIT_NOT_FOUND)
-        return cli_fail(api->cli, EXIT_NOT_FOUND, "the server has no migrations; is it a berthd?");
+        return cli_fail(api->cli, EXIT_NOT_FOUND, "the server does not support migrations; is it a berthd?");
     if (rc != EXIT_OK)
         return rc;
     json_array_foreach(json_object_get(*ret_list, "items"), i, item)
@@ -115,7 +115,7 @@ static int tell_end(struct api *api, const struct pod *pod, json_int_t heir)
         return rc;
     rc = heir ? instance_find(api, str_u64((uint64_t)heir, number), pod) : EXIT_OK;
     if (rc == EXIT_NOT_FOUND)
-        return cli_fail(api->cli, EXIT_NOT_FOUND, "%s did not move: the new instance %s is gone, too", pod->label,
+        return cli_fail(api->cli, EXIT_NOT_FOUND, "%s did not move: the new instance %s has ended, too", pod->label,
                         number);
     if (rc != EXIT_OK)
         return rc;
@@ -161,14 +161,14 @@ static int migrate_run(struct cli *cli, const void *values, const struct operand
     if (rc != EXIT_OK)
         return rc;
     if (v->to && json_object_set_new(body, "to", json_string(v->to)) != 0)
-        return cli_fail(cli, EXIT_USAGE, "'%s' is no node", v->to);
+        return cli_fail(cli, EXIT_USAGE, "'%s' is not a valid node name", v->to);
     str_addf(&path, "/v1/instances/%s/migrate", pod.instance);
     struct api_request request = {.method = "POST", .path = str_text(&path), .body = body, .dry_run = v->dry_run};
     rc = api_do(&api, &request, &answer);
     if (rc != EXIT_OK)
         return rc;
     fprintf(cli->out, "%s will move%s%s%s\n", pod.label, v->to ? " to " : "", v->to ? v->to : "",
-            v->dry_run ? " (not done: --dry-run)" : "");
+            v->dry_run ? " (dry run)" : "");
     return v->wait && !v->dry_run ? wait_end(&api, &pod) : EXIT_OK;
 }
 
@@ -177,9 +177,9 @@ const struct command migrate_command = {
     .operands = "POD",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Move a pod of an app: the new one is ready before the old one stops.",
-    .text = "POD is an APP that has one pod, APP/ORDINAL, or instance/ID. Where no node takes it, it waits: 'berth "
-            "migrations' shows it, 'berth migration undo' takes it back.",
+    .summary = "Migrate a pod of an app: the new pod is ready before the old one stops.",
+    .text = "POD is an APP that has one pod, APP/ORDINAL, or instance/ID. While no node fits, the "
+            "migration is pending: 'berth migrations' shows it, 'berth migration undo' cancels it.",
     .examples = "  berth migrate photos/0 --to n2 --wait",
     .options = migrate_options,
     .options_len = sizeof migrate_options / sizeof migrate_options[0],
@@ -246,9 +246,9 @@ static int migrations_run(struct cli *cli, const void *values, const struct oper
 const struct command migrations_command = {
     .name = "migrations",
     .operands = "",
-    .summary = "List pods that move: by hand, from drained nodes, to even out use.",
-    .text = "ID is the number of the old instance. A migration that has come about is no longer listed; one that was "
-            "undone is, for an hour in which nobody but you moves that pod.",
+    .summary = "List migrations: manual ones, from drained nodes, and for rebalancing.",
+    .text = "ID is the number of the old instance. A completed migration is no longer listed. One "
+            "that was undone stays listed for an hour, in which the scheduler does not move that pod.",
     .options = view_options,
     .options_len = 1,
     .values_size = sizeof(struct view_values),
@@ -283,7 +283,7 @@ const struct command migration_undo_command = {
     .operands = "ID",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Take a move back, before the old instance is told to stop.",
+    .summary = "Undo a migration before the old instance stops.",
     .section = SECTION_WORK,
     .talks = true,
     .run = undo_run,

@@ -33,11 +33,11 @@ static int file_value(const struct cli *cli, const char *path, json_t **ret)
     if (fd < 0 || n < 0)
         return cli_fail(cli, EXIT_FAILED, "cannot read %s: %s", path, strerror(errno));
     if (len > VALUE_BYTES_MAX)
-        return cli_fail(cli, EXIT_FAILED, "%s has more than %d bytes", path, VALUE_BYTES_MAX);
+        return cli_fail(cli, EXIT_FAILED, "%s is larger than %d bytes", path, VALUE_BYTES_MAX);
     json_t *value = memchr(text, 0, len) ? NULL : json_stringn(text, len);
     explicit_bzero(text, len);
     if (!value)
-        return cli_fail(cli, EXIT_FAILED, "%s is not text in UTF-8; encode it, for example by base64", path);
+        return cli_fail(cli, EXIT_FAILED, "%s is not UTF-8; encode it, for example with base64", path);
     *ret = value;
     return EXIT_OK;
 }
@@ -54,14 +54,14 @@ static int pair_add(const struct cli *cli, const char *word, json_t *data)
     CLEANUP(mem) char *key = mem_strdup(word);
     key[mark - word] = '\0';
     if (json_object_get(data, key))
-        return cli_fail(cli, EXIT_USAGE, "the key %s is there twice", key);
+        return cli_fail(cli, EXIT_USAGE, "duplicate key %s", key);
     int rc = EXIT_OK;
     if (mark[1] == '@')
         rc = file_value(cli, mark + 2, &value);
     else
         value = json_string(mark + 1);
     if (rc == EXIT_OK && !value)
-        rc = cli_fail(cli, EXIT_FAILED, "the value of %s is not text in UTF-8", key);
+        rc = cli_fail(cli, EXIT_FAILED, "the value of %s is not UTF-8", key);
     if (rc == EXIT_OK)
         (void)json_object_set_new(data, key, value);
     return rc;
@@ -99,13 +99,12 @@ const struct command secret_set_command = {
     .operands = "NAME KEY=VALUE|KEY=@FILE...",
     .operands_min = 2,
     .operands_max = OPERANDS_ANY,
-    .summary = "Make a secret, or replace all that is in it.",
-    .text =
-        "Apps and jobs see it as files (their key `files`), and nobody can read it back: it is stored sealed, and lists "
-        "show the names and sizes of its keys. VALUE stands in the list of processes while this runs; KEY=@FILE takes "
-        "what is in a file, KEY=@- what comes on standard input.\n"
-        "\n"
-        "What runs already keeps what it was started with; 'berth app restart' gives it the new one.",
+    .summary = "Create a secret or replace its contents.",
+    .text = "Apps and jobs see a secret as files (their key `files`). It cannot be read back: it is "
+            "stored encrypted, and lists show only the names and sizes of its keys. VALUE is visible "
+            "in the process list while this command runs; KEY=@FILE reads the value from a file, "
+            "KEY=@- from standard input.\n\n"
+            "Running instances keep the old contents; 'berth app restart' gives them the new ones.",
     .examples = "  berth secret set db password=@password.txt user=shop\n"
                 "  pass show db | berth secret set db password=@-",
     .options = change_options,

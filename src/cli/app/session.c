@@ -71,7 +71,7 @@ int pod_name_read(struct api *a, const char *text, struct pod_name *ret)
     if (!kind || strcmp(kind, "instance") != 0)
         name.has_ordinal = pod_split(rest, &len, &name.ordinal);
     if (len == 0 || (!name.has_ordinal && strchr(rest, '/')))
-        return cli_fail(a->cli, EXIT_USAGE, "'%s' is no pod; say APP, JOB, APP/ORDINAL or instance/ID", text);
+        return cli_fail(a->cli, EXIT_USAGE, "'%s' is not a pod; use APP, JOB, APP/ORDINAL or instance/ID", text);
     name.id = mem_strdup(rest);
     name.id[len] = '\0';
     if (!kind && all_digits(name.id) && !name.has_ordinal)
@@ -185,10 +185,10 @@ int pod_running(struct api *a, const char *text, bool any, struct pod *ret)
             found = &pods.at[i];
     }
     if (!found && pods.len > 0)
-        return cli_fail(a->cli, EXIT_CONFLICT, "%s does not run: it is %s", pods.at[0].label, pods.at[0].state);
+        return cli_fail(a->cli, EXIT_CONFLICT, "%s is not running: it is %s", pods.at[0].label, pods.at[0].state);
     if (!found)
-        return cli_fail(a->cli, EXIT_CONFLICT, "%s has no pod%s; 'berth why %s' says why", text,
-                        name.has_ordinal ? " of that number" : "", name.id);
+        return cli_fail(a->cli, EXIT_CONFLICT, "%s has no pod%s; 'berth why %s' explains why", text,
+                        name.has_ordinal ? " of that ordinal" : "", name.id);
     if (running > 1 && !any)
         return cli_fail(a->cli, EXIT_USAGE, "%s has %zu pods; name one of them, such as %s", text, running,
                         found->label);
@@ -223,7 +223,7 @@ json_t *words_json(const struct cli *cli, const char *const *words, size_t len)
     for (size_t i = 0; i < len; i++) {
         if (json_array_append_new(list, json_string(words[i])) == 0)
             continue;
-        cli_fail(cli, EXIT_USAGE, "word %zu of the command is not UTF-8", i + 1);
+        cli_fail(cli, EXIT_USAGE, "argument %zu of the command is not UTF-8", i + 1);
         json_decref(list);
         return NULL;
     }
@@ -241,7 +241,7 @@ int remote_open(struct api *a, const struct pod *pod, const json_t *body, struct
         return rc;
     const char *call = json_string_value(json_object_get(answer.body, "call"));
     if (!call || strlen(call) > 40)
-        return cli_fail(a->cli, EXIT_FAILED, "%s answered without a call; is it a berthd?", a->connection.server);
+        return cli_fail(a->cli, EXIT_FAILED, "%s returned no session; is it a berthd?", a->connection.server);
     (void)snprintf(ret->path, sizeof ret->path, "/v1/calls/%s", call);
     return EXIT_OK;
 }
@@ -300,7 +300,7 @@ int remote_hear(struct api *a, const struct remote *e, const struct remote_ear *
     int rc = api_stream(a, e->path, piece_take, &h, &trouble);
     str_done(&h.line);
     if (h.hung_up)
-        return cli_fail(a->cli, EXIT_FAILED, "the output could not be written");
+        return cli_fail(a->cli, EXIT_FAILED, "cannot write the output");
     if (h.error[0])
         return cli_fail(a->cli, EXIT_FAILED, "%s", h.error);
     if (h.over) {
@@ -309,7 +309,7 @@ int remote_hear(struct api *a, const struct remote *e, const struct remote_ear *
     }
     if (rc != EXIT_OK)
         return api_tell(a, &trouble);
-    return cli_fail(a->cli, EXIT_UNREACHABLE, "the connection ended before the command did");
+    return cli_fail(a->cli, EXIT_UNREACHABLE, "the connection was closed before the command ended");
 }
 
 int remote_feed(struct api *a, const struct remote *e, const void *at, size_t len, bool eof)

@@ -20,7 +20,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         return rc;
     CLEANUP(json) json_t *body = json_pack("{s:s}", "signal", name);
     if (!body)
-        return cli_fail(cli, EXIT_USAGE, "'%s' is no signal", name);
+        return cli_fail(cli, EXIT_USAGE, "unknown signal '%s'", name);
     str_addf(&path, "/v1/instances/%s/signal", pod.instance);
     rc = api_do(&api, &(struct api_request){.method = "POST", .path = str_text(&path), .body = body}, &answer);
     if (rc == EXIT_OK)
@@ -35,9 +35,10 @@ const struct command signal_command = {
     .operands = "POD [SIGNAL]",
     .operands_min = 1,
     .operands_max = 2,
-    .summary = "Send what runs in a pod a signal; TERM if none is named.",
-    .text = "POD is an APP or JOB that has one pod, APP/ORDINAL, or instance/ID. The signal goes to the pod's first "
-            "process; it does not change what is wished: 'berth app stop' does. Who sent it stands in 'berth audit'.",
+    .summary = "Send a signal to a pod. Default: TERM.",
+    .text = "POD is an APP or JOB that has one pod, APP/ORDINAL, or instance/ID. The signal is sent "
+            "to the pod's first process; the desired state does not change, use 'berth app stop' for "
+            "that. 'berth audit' shows who sent it.",
     .examples = "  berth signal photos HUP\n"
                 "  berth signal 17/3 USR1",
     .section = SECTION_WORK,

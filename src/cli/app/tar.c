@@ -27,7 +27,7 @@ struct writer {
 
 static int emit(struct writer *w, const void *at, size_t len)
 {
-    return w->sink(w->sink_ctx, at, len) ? 0 : err_set(w->err, ECANCELED, "the archive was not taken");
+    return w->sink(w->sink_ctx, at, len) ? 0 : err_set(w->err, ECANCELED, "the archive was not accepted");
 }
 
 static int emit_padding(struct writer *w, uint64_t size)
@@ -139,7 +139,7 @@ static int file_emit(struct writer *w, int dir_fd, const char *base, const char 
 
     if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         rc = err_set(w->err, fd < 0 ? errno : EINVAL, "cannot read %s: %s", path,
-                     fd < 0 ? strerror(errno) : "it is no file any more");
+                     fd < 0 ? strerror(errno) : "it is no longer a file");
     } else if (w->measures) {
         w->total += (size_t)st.st_size;
         rc = 0;
@@ -180,7 +180,7 @@ static int folder_emit(struct writer *w, int dir_fd, const char *base, struct st
     int rc = 0;
 
     if (depth > DEPTH_MAX)
-        return err_set(w->err, ELOOP, "%s: folders lie deeper than %d", path->at, DEPTH_MAX);
+        return err_set(w->err, ELOOP, "%s: folders are nested deeper than %d", path->at, DEPTH_MAX);
     str_add_char(name, '/');
     if (!w->measures)
         rc = entry_emit(w, name->at, NULL, '5', st, 0);
@@ -219,7 +219,7 @@ static int any_emit(struct writer *w, int dir_fd, const char *base, struct str *
         return folder_emit(w, dir_fd, base, path, name, &st, depth);
     if (S_ISLNK(st.st_mode))
         return link_emit(w, dir_fd, base, path->at, name->at, &st);
-    skip(w, path->at, "it is no file, folder or link");
+    skip(w, path->at, "it is not a file, folder or link");
     return 0;
 }
 

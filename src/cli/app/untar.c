@@ -81,8 +81,7 @@ static int refuse(struct berth_err *err, const char *name)
     for (; name[len] && len + 1 < sizeof shown; len++) /* the name may hold any byte and is printed on a terminal */
         shown[len] = (unsigned char)name[len] < ' ' || name[len] == 0x7f ? '?' : name[len];
     shown[len] = '\0';
-    return err_set(err, EINVAL, "the archive has an entry called '%s', which would not lie where it was asked for",
-                   shown);
+    return err_set(err, EINVAL, "the archive contains the entry '%s', which lies outside the target", shown);
 }
 
 /* Converts the entry's name to a path below the target folder: without "." and "..", with `top` replaced by `as`. */
@@ -159,14 +158,14 @@ static int parent_open(const struct untar *u, const char *path, const char **ret
         char part[256];
         if (len >= sizeof part) {
             (void)close(fd);
-            return err_set(err, ENAMETOOLONG, "%s: a part of the name is too long", path);
+            return err_set(err, ENAMETOOLONG, "%s: a component of the name is too long", path);
         }
         memcpy(part, at, len);
         part[len] = '\0';
         if (mkdirat(fd, part, 0777) != 0 && errno != EEXIST) {
             int failed = errno;
             (void)close(fd);
-            return err_set(err, failed, "cannot make the folder %s of %s: %s", part, path, strerror(failed));
+            return err_set(err, failed, "cannot create the folder %s of %s: %s", part, path, strerror(failed));
         }
         int next = openat(fd, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), failed = errno;
         (void)close(fd);
@@ -190,7 +189,7 @@ static int file_begin(struct untar *u, int parent, const char *base, const char 
         return err_set(err, errno, "cannot write %s: %s", path,
                        errno == ELOOP ? "a symbolic link is in the way; remove it first" : strerror(errno));
     if (fstat(u->fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return err_set(err, EINVAL, "cannot write %s: it is there, and is no file", path);
+        return err_set(err, EINVAL, "cannot write %s: it exists and is not a file", path);
     u->total += (size_t)u->left;
     return 0;
 }
@@ -202,21 +201,21 @@ static int folder_make(int parent, const char *base, const char *path, mode_t mo
         return 0;
     if (errno == EEXIST && fstatat(parent, base, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
         return 0;
-    return err_set(err, errno, "cannot make the folder %s: %s", path, strerror(errno));
+    return err_set(err, errno, "cannot create the folder %s: %s", path, strerror(errno));
 }
 
 static int link_make(struct untar *u, int parent, const char *base, const char *path, const char *target,
                      struct berth_err *err)
 {
     if (!link_stays(path, target)) {
-        skip(u, path, "it is a link that leads elsewhere");
+        skip(u, path, "it is a link that leads out of the target");
         return 0;
     }
     if (symlinkat(target, parent, base) == 0)
         return 0;
     if (errno == EEXIST && unlinkat(parent, base, 0) == 0 && symlinkat(target, parent, base) == 0)
         return 0;
-    return err_set(err, errno, "cannot make the link %s: %s", path, strerror(errno));
+    return err_set(err, errno, "cannot create the link %s: %s", path, strerror(errno));
 }
 
 /* Creates a hard link to an earlier file of the archive. */
@@ -239,7 +238,7 @@ static int hard_link_make(struct untar *u, int parent, const char *base, const c
     }
     (void)close(from_parent);
     if (!file)
-        skip(u, path, "it is another name of something that is not there");
+        skip(u, path, "it is a hard link to a file that does not exist");
     return 0;
 }
 
@@ -261,7 +260,7 @@ static int entry_make(struct untar *u, const char *name, const char *target, mod
     case '1': rc = hard_link_make(u, parent, base, at, target, err); break;
     case '2': rc = link_make(u, parent, base, at, target, err); break;
     case '5': rc = folder_make(parent, base, at, mode, err); break;
-    default: skip(u, at, "it is no file, folder or link"); break;
+    default: skip(u, at, "it is not a file, folder or link"); break;
     }
     (void)close(parent);
     return rc;
@@ -324,7 +323,7 @@ static int header_take(struct untar *u, struct berth_err *err)
     }
     u->empty = 0;
     if (!sum_right(h) || !number_get(h->size, sizeof h->size, &size) || !number_get(h->mode, sizeof h->mode, &mode))
-        return err_set(err, EINVAL, "what came is no archive of tar's, or it was damaged on the way");
+        return err_set(err, EINVAL, "the received data is not a tar archive, or it is damaged");
     (void)number_get(h->mtime, sizeof h->mtime, &mtime);
     u->type = h->type;
     u->mtime = (int64_t)mtime;
@@ -335,7 +334,7 @@ static int header_take(struct untar *u, struct berth_err *err)
     u->left = empty ? 0 : size;
     u->padding = (TAR_BLOCK - (size_t)(u->left % TAR_BLOCK)) % TAR_BLOCK;
     if (u->left > (uint64_t)1 << 60 || (u->text && u->left > TEXT_BYTES_MAX))
-        return err_set(err, EINVAL, "the archive has an entry that is too large");
+        return err_set(err, EINVAL, "the archive contains an entry that is too large");
     str_clear(&u->said);
     if (u->text)
         return 0;
@@ -365,7 +364,7 @@ static int pax_take(struct untar *u, struct berth_err *err)
             len = len * 10 + (size_t)(at[digits] - '0');
         const char *key = at + digits + 1, *stop = at + len - 1;
         if (digits == 0 || len > (size_t)(end - at) || key >= stop || at[digits] != ' ' || *stop != '\n')
-            return err_set(err, EINVAL, "the archive has a header that cannot be read");
+            return err_set(err, EINVAL, "the archive contains an invalid header");
         const char *equals = memchr(key, '=', (size_t)(stop - key));
         size_t key_len = equals ? (size_t)(equals - key) : 0, value_len = equals ? (size_t)(stop - equals - 1) : 0;
         struct str *to = key_len == 4 && memcmp(key, "path", 4) == 0       ? &u->long_name
@@ -380,7 +379,7 @@ static int pax_take(struct untar *u, struct berth_err *err)
             if (value_len < sizeof number)
                 memcpy(number, equals + 1, value_len);
             if (!str_parse_i64(number, &size) || size < 0)
-                return err_set(err, EINVAL, "the archive has a header that cannot be read");
+                return err_set(err, EINVAL, "the archive contains an invalid header");
             u->has_size = true;
             u->long_size = (uint64_t)size;
         }
@@ -473,8 +472,8 @@ int untar_end(struct untar *u, struct berth_err *err)
 {
     bool whole = u->left == 0 && u->padding == 0 && u->header_len == 0;
     if (u->entries == 0)
-        return err_set(err, ENOENT, "nothing came");
+        return err_set(err, ENOENT, "received no data");
     if (!whole || (!u->ended && u->empty == 0))
-        return err_set(err, EPIPE, "the archive ends in the middle; what came of it was kept");
+        return err_set(err, EPIPE, "the archive is truncated; the extracted files were kept");
     return 0;
 }

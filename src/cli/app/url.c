@@ -18,8 +18,9 @@ struct url_values {
 };
 
 static const struct option options[] = {
-    OPTION_FLAG_ROW("all", 0, url_values, all, "Every instance of every endpoint, also those that are not ready."),
-    OPTION_CHOICE_ROW("output", 'o', url_values, form, view_choices, "For people, or everything as JSON or YAML."),
+    OPTION_FLAG_ROW("all", 0, url_values, all,
+                    "Show every instance of every endpoint, including those that are not ready."),
+    OPTION_CHOICE_ROW("output", 'o', url_values, form, view_choices, "Output format."),
 };
 
 static const char *text_of(const json_t *object, const char *key)
@@ -77,7 +78,8 @@ static int print_all(const struct cli *cli, const struct url_values *v, const ch
     if (view_print(cli, v->form, rows))
         return EXIT_OK;
     if (json_array_size(rows) == 0)
-        return cli_fail(cli, EXIT_CONFLICT, "%s is nowhere yet; 'berth describe app %s' says how it is", app, app);
+        return cli_fail(cli, EXIT_CONFLICT, "%s has no running instances; 'berth describe app %s' shows its state", app,
+                        app);
     table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
     json_array_foreach(rows, i, row)
     {
@@ -136,7 +138,7 @@ static int print_one(const struct cli *cli, const struct url_values *v, const ch
     if (getrandom(&random, sizeof random, 0) != sizeof random)
         abort(); /* fails only on kernels without getrandom(2) */
     if (ready.len == 0) {
-        rc = cli_fail(cli, EXIT_CONFLICT, "no instance of %s is ready; 'berth url --all %s' lists those there are", app,
+        rc = cli_fail(cli, EXIT_CONFLICT, "no instance of %s is ready; 'berth url --all %s' lists all instances", app,
                       app);
     } else {
         CLEANUP(json) json_t *row = row_make(endpoint, ready.at[choice_weighted(weights.at, ready.len, random)]);
@@ -161,7 +163,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (slash)
         *slash = '\0';
     if (!*app || (slash && !slash[1]))
-        return cli_fail(cli, EXIT_USAGE, "'%s' is no APP or APP/ENDPOINT", operands->at[0]);
+        return cli_fail(cli, EXIT_USAGE, "'%s' is not an APP or APP/ENDPOINT", operands->at[0]);
     int rc = api_open(&api, cli);
     if (rc != EXIT_OK)
         return rc;
@@ -183,9 +185,9 @@ const struct command url_command = {
     .operands = "APP[/ENDPOINT]",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Print where an app is reached: one of its ready instances, chosen by weight.",
-    .text = "Without ENDPOINT the first one is taken. Each call chooses anew, at random, each instance as often as its "
-            "weight says.",
+    .summary = "Print the address of a ready instance of an app, chosen by weight.",
+    .text = "Without ENDPOINT the first endpoint is used. Each call chooses an instance at random, "
+            "with a probability proportional to its weight.",
     .examples = "  curl \"$(berth url photos/http)/albums\"\n"
                 "  berth url --all photos",
     .options = options,

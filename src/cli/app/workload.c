@@ -33,8 +33,8 @@ static int amount_set(const struct cli *cli, json_t *resources, const char *name
     if (!text)
         return EXIT_OK;
     if (quantity_parse_text(name, text, &amount, &err) != 0 || amount < 0)
-        return cli_fail(cli, EXIT_USAGE, "%s: '%s' is no amount; %s", name, text,
-                        strcmp(name, "cpu") == 0 ? "say 2, 0.5 or 500m" : "say 512Mi, 2Gi or 10G");
+        return cli_fail(cli, EXIT_USAGE, "%s: invalid amount '%s'; %s", name, text,
+                        strcmp(name, "cpu") == 0 ? "use 2, 0.5 or 500m" : "use 512Mi, 2Gi or 10G");
     json_object_set_new(resources, name, amount_value(text));
     return EXIT_OK;
 }

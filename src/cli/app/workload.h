@@ -14,18 +14,19 @@ struct workload_values {
 
 /* Rows for the option table of a verb; `field` is the `struct workload_values` in the verb's values. */
 #define WORKLOAD_ROWS(values, field)                                                                                   \
-    OPTION_TEXT_ROW("image", 0, values, field.image, "IMAGE", "The container image, or image of a vm."),               \
-        OPTION_COUNT_ROW("replicas", 0, values, field.replicas, 0, 0, "How many; 1 if not given."),                    \
-        OPTION_TEXT_ROW("cpu", 0, values, field.cpu, "CORES", "Of each: 2, 0.5 or 500m."),                             \
-        OPTION_TEXT_ROW("memory", 0, values, field.memory, "SIZE", "Of each: 512Mi, 2Gi."),                            \
-        OPTION_TEXT_ROW("gpu", 0, values, field.gpu, "N", "GPUs of each: 2, or a share of one: 0.5."),                 \
+    OPTION_TEXT_ROW("image", 0, values, field.image, "IMAGE", "Image of the container or vm."),                        \
+        OPTION_COUNT_ROW("replicas", 0, values, field.replicas, 0, 0, "Number of replicas. Default: 1."),              \
+        OPTION_TEXT_ROW("cpu", 0, values, field.cpu, "CORES", "CPU per replica: 2, 0.5 or 500m."),                     \
+        OPTION_TEXT_ROW("memory", 0, values, field.memory, "SIZE", "Memory per replica: 512Mi, 2Gi."),                 \
+        OPTION_TEXT_ROW("gpu", 0, values, field.gpu, "N", "GPUs per replica: 2, or a share of one: 0.5."),             \
         OPTION_LIST_ROW("resource", 0, values, field.resources, "NAME=AMOUNT",                                         \
-                        "Any other resource; may be given several times."),                                            \
+                        "Another resource per replica; may be given several times."),                                  \
         OPTION_LIST_ROW("env", 'e', values, field.env, "NAME=VALUE",                                                   \
-                        "Of the environment; may be given several times."),                                            \
-        OPTION_TEXT_ROW("workdir", 0, values, field.workdir, "PATH", "Where it starts."),                              \
-        OPTION_COUNT_ROW("priority", 0, values, field.priority, 0, 1000000, "Higher comes first; 0 if not given."),    \
-        OPTION_TEXT_ROW("owner", 0, values, field.owner, "USER", "Whose it is; yours if not given.")
+                        "Environment variable; may be given several times."),                                          \
+        OPTION_TEXT_ROW("workdir", 0, values, field.workdir, "PATH", "Working directory."),                            \
+        OPTION_COUNT_ROW("priority", 0, values, field.priority, 0, 1000000,                                            \
+                         "Priority; higher values first. Default: 0."),                                                \
+        OPTION_TEXT_ROW("owner", 0, values, field.owner, "USER", "Owner. Default: yourself.")
 
 /* Returns an amount as in YAML: 2 is a number, 500m a string. The result is a new reference. */
 json_t *amount_value(const char *text);

@@ -212,8 +212,9 @@ static void tails_look(struct following *f, const json_t *status)
         if (f->seen.len == 0) {
             vec_push(&f->seen, 0);
             cli_warn(f->api->cli,
-                     "%" JSON_INTEGER_FORMAT " tasks write more than can be read; 'berth logs %s/N' shows one", tasks,
-                     f->id);
+                     "%" JSON_INTEGER_FORMAT
+                     " tasks are too many to follow; 'berth logs %s/N' shows the log of one task",
+                     tasks, f->id);
         }
         return;
     }
@@ -251,11 +252,12 @@ __attribute__((noreturn)) static void leave(const struct following *f)
 
     (void)fprintf(err, "\r\033[Kjob/%s ", f->id);
     if (f->over)
-        (void)fprintf(err, "is over; 'berth logs %s' shows what is missing here\n", f->id);
+        (void)fprintf(err, "has ended; 'berth logs %s' shows the rest of its log\n", f->id);
     else if (f->cancelled)
-        (void)fprintf(err, "is being cancelled; 'berth logs -f %s' shows it\n", f->id);
+        (void)fprintf(err, "is being cancelled; 'berth logs -f %s' follows its log\n", f->id);
     else
-        (void)fprintf(err, "goes on; 'berth logs -f %s' shows it, 'berth job cancel %s' ends it\n", f->id, f->id);
+        (void)fprintf(err, "keeps running; 'berth logs -f %s' follows its log, 'berth job cancel %s' cancels it\n",
+                      f->id, f->id);
     (void)fflush(NULL);
     _exit(CODE_INTERRUPTED);
 }
@@ -272,7 +274,7 @@ static void interrupts_look(struct following *f)
         leave(f);
     if (!f->think_ns) {
         f->think_ns = cli_clock_ns() + THINK_MS * INT64_C(1000000);
-        (void)fprintf(f->api->cli->err, "\njob/%s will be cancelled; Ctrl-C again leaves it running\n", f->id);
+        (void)fprintf(f->api->cli->err, "\ncancelling job/%s; press Ctrl-C again to leave it running\n", f->id);
     }
     pthread_mutex_unlock(&f->lock);
     if (cli_clock_ns() < f->think_ns || f->look.away)
@@ -363,7 +365,7 @@ static void away_tell(struct following *f)
     pthread_mutex_lock(&f->lock);
     status_line_end(&f->line);
     if (look_tell(&f->look, f->api) && f->what & FOLLOW_LOGS)
-        cli_hint(f->api->cli, "What the job writes may stop here; 'berth logs %s' has all of it.", f->id);
+        cli_hint(f->api->cli, "The output below may be incomplete; 'berth logs %s' has the whole log.", f->id);
     pthread_mutex_unlock(&f->lock);
 }
 

@@ -135,7 +135,7 @@ const char *tier_text(const json_t *standing)
 {
     const char *tier = member(standing, "tier");
 
-    return strcmp(tier, "by-right") == 0 ? "by right" : tier;
+    return strcmp(tier, "by-right") == 0 ? "guaranteed" : tier;
 }
 
 /* Returns whether the job waits only for the limit of concurrent tasks of its own array. */
@@ -149,30 +149,30 @@ const char *reason_text(const json_t *why, char *buf, size_t size)
     static const struct {
         const char *reason, *words;
     } rows[] = {
-        {"after",    "waits for jobs"     },
-        {"begin",    "not before its time"},
-        {"behind",   "behind others"      },
-        {"domain",   "other domains"      },
-        {"gang",     "no room for all"    },
-        {"gpu",      "too few GPUs"       },
-        {"gpu-kind", "no such GPUs"       },
-        {"labels",   "no such node"       },
-        {"name",     "not that node"      },
-        {"no-nodes", "no nodes"           },
-        {"reserved", "kept for earlier"   },
-        {"spare",    "beyond its minimum" },
-        {"state",    "no node is ready"   },
-        {"starting", "your others first"  },
-        {"stopping", "waits for a stop"   },
-        {"total",    "total used up"      },
-        {"window",   "kept for a window"  },
+        {"after",    "dependency"            },
+        {"begin",    "begin time"            },
+        {"behind",   "behind other jobs"     },
+        {"domain",   "wrong domain"          },
+        {"gang",     "no room for all tasks" },
+        {"gpu",      "too few GPUs"          },
+        {"gpu-kind", "no matching GPUs"      },
+        {"labels",   "no matching node"      },
+        {"name",     "other node requested"  },
+        {"no-nodes", "no nodes"              },
+        {"reserved", "reserved"              },
+        {"spare",    "gang minimum first"    },
+        {"state",    "no node is ready"      },
+        {"starting", "your other jobs first" },
+        {"stopping", "waits for pods to stop"},
+        {"total",    "quota used up"         },
+        {"window",   "reserved for a window" },
     };
     const char *reason = member(why, "reason"), *what = member(why, "what");
 
     if (strcmp(reason, "short") == 0 && *what)
-        return snprintf(buf, size, "too little %s", what), buf;
+        return snprintf(buf, size, "insufficient %s", what), buf;
     if (own_bound(why))
-        return snprintf(buf, size, "so many at once"), buf;
+        return snprintf(buf, size, "array task limit"), buf;
     if (strcmp(reason, "quota") == 0 && *what)
         return snprintf(buf, size, "quota %s", what), buf;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -189,9 +189,9 @@ const char *holder_text(const json_t *holder, char *buf, size_t size)
     if (*owner)
         snprintf(buf, size, "%s", owner);
     else if (*group)
-        snprintf(buf, size, "somebody of group %s", group);
+        snprintf(buf, size, "a user of group %s", group);
     else
-        snprintf(buf, size, "somebody else");
+        snprintf(buf, size, "another user");
     return buf;
 }
 
@@ -215,37 +215,37 @@ void standing_print(const struct cli *cli, const json_t *standing, int64_t now_n
     const char *tier = member(standing, "tier"), *node = member(standing, "node");
     json_int_t nodes = number(standing, "nodes");
 
-    sentence_print(cli, "It is number %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " that wait, in the queue %s.",
+    sentence_print(cli, "Position %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pending jobs; queue: %s.",
                    number(standing, "position"), number(standing, "of"), member(standing, "queue"));
-    sentence_print(cli, "%s Its priority is %" JSON_INTEGER_FORMAT ".",
-                   strcmp(tier, "by-right") == 0 ? "What it asks for is within the guarantees of its quotas."
+    sentence_print(cli, "%s Priority: %" JSON_INTEGER_FORMAT ".",
+                   strcmp(tier, "by-right") == 0 ? "Its requests are within the guarantees of its quotas."
                    : strcmp(tier, "borrowed") == 0
-                       ? "What it asks for is beyond a guarantee of its quotas, so it borrows: "
-                         "it comes after all that is by right, and is stopped for it."
-                       : "It has all it needs; these are pods beyond its minimum, which come last.",
+                       ? "Its requests exceed a guarantee of its quotas, so it borrows: guaranteed jobs are "
+                         "placed first and can preempt it."
+                       : "Its minimum is placed; the remaining pods come last.",
                    number(standing, "priority"));
     if (json_is_true(json_object_get(standing, "overdue")))
-        sentence_print(cli, "It has waited for so long that it goes before all others of its tier.");
+        sentence_print(cli, "It has waited longer than the limit and is placed before all other jobs of its tier.");
     expected_text(standing, "start", now_ns, start);
     when_text(json_object_get(standing, "end"), now_ns, end);
     if (!*start)
-        sentence_print(cli, "When it will start cannot be foreseen.");
+        sentence_print(cli, "Its start time cannot be estimated.");
     else
-        sentence_print(cli, "It is expected to start %s%s%s%s%s.%s", start, *end ? " and to end " : "", end,
-                       *node ? nodes > 1 ? ", on several nodes, first " : ", on " : "", node,
+        sentence_print(cli, "Expected to start %s%s%s%s%s.%s", start, *end ? " and to end " : "", end,
+                       *node ? nodes > 1 ? ", on several nodes, the first is " : ", on " : "", node,
                        is_guess(standing, "start")
-                           ? " That is a guess: the start depends on jobs whose run time nobody has stated."
+                           ? " This is a guess: it depends on jobs without a time limit or estimate."
                            : "");
 }
 
 void factors_print(const struct cli *cli, const json_t *factors, bool all)
 {
     const struct table_column columns[] = {
-        {"  FACTOR",   TABLE_PLAIN,                      0},
-        {"VALUE",      TABLE_RIGHT,                      0},
-        {"WEIGHT",     all ? TABLE_HIDDEN : TABLE_RIGHT, 0},
-        {"PRODUCT",    all ? TABLE_HIDDEN : TABLE_RIGHT, 0},
-        {"WHAT IT IS", TABLE_WRAP,                       0},
+        {"  FACTOR",    TABLE_PLAIN,                      0},
+        {"VALUE",       TABLE_RIGHT,                      0},
+        {"WEIGHT",      all ? TABLE_HIDDEN : TABLE_RIGHT, 0},
+        {"PRODUCT",     all ? TABLE_HIDDEN : TABLE_RIGHT, 0},
+        {"DESCRIPTION", TABLE_WRAP,                       0},
     };
     struct table table;
     json_t *item;
@@ -281,9 +281,9 @@ void reasons_print(const struct cli *cli, const json_t *reasons)
         json_int_t only = number(item, "only"), nodes = number(item, "nodes");
         char more[64] = "";
         if (only && only < nodes)
-            snprintf(more, sizeof more, " (for %" JSON_INTEGER_FORMAT " of them this is all)", only);
+            snprintf(more, sizeof more, " (for %" JSON_INTEGER_FORMAT " of them this is the only reason)", only);
         sentence_print(cli, "- %s%s",
-                       own_bound(item) ? "as many of its tasks run as its array allows at once" : member(item, "text"),
+                       own_bound(item) ? "the limit of concurrent tasks of its array is reached" : member(item, "text"),
                        more);
     }
 }
@@ -291,7 +291,7 @@ void reasons_print(const struct cli *cli, const json_t *reasons)
 void blockers_print(const struct cli *cli, const json_t *blockers, int64_t now_ns)
 {
     static const struct table_column columns[] = {
-        {"  HELD BY", TABLE_PLAIN, 0},
+        {"  USED BY", TABLE_PLAIN, 0},
         {"WHAT",      TABLE_PLAIN, 0},
         {"NODE",      TABLE_PLAIN, 0},
         {"DEVICES",   TABLE_WRAP,  0},
@@ -315,7 +315,7 @@ void blockers_print(const struct cli *cli, const json_t *blockers, int64_t now_n
         table_cell(&table, 2, COLOR_NONE, "%s", member(item, "node"));
         table_cell(&table, 3, COLOR_NONE, "%s", str_text(&devices));
         expected_text(item, "until", now_ns, when);
-        table_cell(&table, 4, COLOR_NONE, "%s", *when ? when : "not foreseen");
+        table_cell(&table, 4, COLOR_NONE, "%s", *when ? when : "unknown");
     }
     if (i > 0)
         table_print(&table);
@@ -336,11 +336,12 @@ void sooner_print(const struct cli *cli, const json_t *sooner, int64_t now_ns)
             snprintf(gain, sizeof gain, ", %s sooner", show_age(s).text);
         when_text(json_object_get(item, "start"), now_ns, when);
         if (json_object_get(item, "starts"))
-            sentence_print(cli, "- %s %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pods would start at once",
+            sentence_print(cli,
+                           "- %s %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pods would start immediately",
                            member(item, "change"), number(item, "starts"), number(item, "waiting"));
         else
             sentence_print(cli, "- %s it would start %s%s", member(item, "change"),
-                           json_is_true(json_object_get(item, "now")) ? "at once" : when, gain);
+                           json_is_true(json_object_get(item, "now")) ? "immediately" : when, gain);
     }
 }
 
@@ -348,7 +349,7 @@ void forecast_label_print(const struct cli *cli, const json_t *forecast, int64_t
 {
     char when[WHEN_TEXT_MAX];
 
-    fprintf(cli->out, "%sForeseen by a plan of revision %" JSON_INTEGER_FORMAT ", made %s.%s\n",
+    fprintf(cli->out, "%sEstimated by a plan of revision %" JSON_INTEGER_FORMAT ", made %s.%s\n",
             cli_paint(cli, COLOR_DIM), number(forecast, "revision"),
             when_text(json_object_get(forecast, "at"), now_ns, when), cli_paint(cli, COLOR_NONE));
 }
@@ -363,19 +364,22 @@ void draft_print(const struct cli *cli, const json_t *forecast, int64_t now_ns)
         json_int_t stops = number(forecast, "stops");
         if (stops)
             fprintf(cli->out,
-                    "It would start as soon as %" JSON_INTEGER_FORMAT " of a lower tier %s been stopped for it.\n",
+                    "It would start after preemption of %" JSON_INTEGER_FORMAT
+                    " pods of a lower tier %s been stopped.\n",
                     stops, stops == 1 ? "has" : "have");
         else
-            fputs("It would start at once.\n", cli->out);
+            fputs("It would start immediately.\n", cli->out);
     } else if (json_object_get(forecast, "position")) {
         fputs("It would wait:\n", cli->out);
         standing_print(cli, forecast, now_ns);
         reasons_print(cli, json_object_get(forecast, "reasons"));
     } else {
-        fputs("It would not be planned yet: it is held, or waits for another job or its time to begin.\n", cli->out);
+        fputs("It would not be considered yet: it is on hold, or waits for another job or its begin "
+              "time.\n",
+              cli->out);
     }
     if (json_array_size(sooner)) {
-        section_print(cli, "What would start sooner");
+        section_print(cli, "What would make it start sooner");
         sooner_print(cli, sooner, now_ns);
     }
     forecast_label_print(cli, forecast, now_ns);

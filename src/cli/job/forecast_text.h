@@ -18,12 +18,12 @@ const char *expected_text(const json_t *of, const char *key, int64_t now_ns, cha
 const char *left_text(const json_t *of, const char *key, int64_t now_ns, char buf[static WHEN_TEXT_MAX]);
 /* Formats an `asked` object, such as "4 x 2 gpu, 8 cpu, 32Gi", into the caller's buffer. */
 const char *asked_text(const json_t *asked, char *buf, size_t size);
-/* Returns "by right", "borrowed" or "spare"; "" if the tier is unknown. */
+/* Returns "guaranteed", "borrowed" or "spare"; "" if the tier is unknown. */
 const char *tier_text(const json_t *standing);
-/* Returns "user ann", "a user of group vision" or "somebody". */
+/* Returns "user ann", "a user of group vision" or "another user". */
 const char *holder_text(const json_t *holder, char *buf, size_t size);
 
-/* Returns why the job waits, in a few words: "too little cpu", "too few GPUs"; `why` has "reason" and "what". */
+/* Returns why the job waits, in a few words: "insufficient cpu", "too few GPUs"; `why` has "reason" and "what". */
 const char *reason_text(const json_t *why, char *buf, size_t size);
 
 /* Prints a sentence below a heading, indented and wrapped. */

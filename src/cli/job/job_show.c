@@ -22,7 +22,7 @@ static void document_print(const struct cli *cli, const json_t *job)
 
     for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
         json_object_del(plain, hidden[i]);
-    section_print(cli, "What was submitted");
+    section_print(cli, "Specification");
     fields_print(cli, plain, 2);
 }
 
@@ -49,7 +49,7 @@ static int show(struct api *a, const char *id, unsigned form)
         return EXIT_OK;
     job_why_print(a->cli, why);
     document_print(a->cli, job);
-    instances_print(a->cli, "Where it runs", instances, INSTANCES_SHOWN);
+    instances_print(a->cli, "Pods", instances, INSTANCES_SHOWN);
     return events_of(a, id, EVENTS_SHOWN);
 }
 
@@ -71,7 +71,7 @@ const struct command job_show_command = {
     .operands = "ID...",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "Show everything about a job: its place or progress, what was submitted, where it runs, what happened.",
+    .summary = "Show all about a job: its queue position or progress, specification, pods and events.",
     .examples = "  berth job show 17",
     .options = view_options,
     .options_len = 1,

@@ -60,7 +60,7 @@ static void heading_print(const struct cli *cli, const json_t *why, int64_t now_
     fprintf(cli->out, "%sjob %s%s%s%s%s %s%s%s%s", cli_paint(cli, COLOR_BOLD), object_id(why, id),
             cli_paint(cli, COLOR_NONE), *name ? " (" : "", name, *name ? ")" : "", state_verb(state),
             cli_paint(cli, state_color(state)), state, cli_paint(cli, COLOR_NONE));
-    fprintf(cli->out, "; it asks for %s", asked_text(json_object_get(why, "asked"), asked, sizeof asked));
+    fprintf(cli->out, "; it requests %s", asked_text(json_object_get(why, "asked"), asked, sizeof asked));
     when_text(json_object_get(why, "created"), now_ns, when);
     fprintf(cli->out, "%s%s.\n", *when ? ", submitted " : "", when);
 }
@@ -72,7 +72,7 @@ static void ranking_print(const struct cli *cli, const json_t *standing)
 
     for (size_t i = 0; (name = berth_ranking_at(i, &text)) && strcmp(name, ranking) != 0;)
         i++;
-    sentence_print(cli, "Its queue is ranked by %s%s%s.", ranking, name ? ": " : "", name ? text : "");
+    sentence_print(cli, "Its queue is ordered by %s%s%s.", ranking, name ? ": " : "", name ? text : "");
 }
 
 /* Prints the terms of a job's rank; the products add up to the sort key. */
@@ -93,16 +93,17 @@ static void order_print(const struct cli *cli, const json_t *standing)
         sum += json_number_value(json_object_get(item, "product"));
     }
     if (formula)
-        sentence_print(cli, "The formula makes %.10g of them; the highest goes first.", (double)key / 1000);
+        sentence_print(cli, "The formula yields %.10g; the highest value is placed first.", (double)key / 1000);
     else if (weighed > 0)
-        sentence_print(cli, "The sum of the products is %.3f; the highest goes first, of equal ones the earlier.", sum);
+        sentence_print(cli, "The sum of the products is %.3f; the highest is placed first, on a tie the earlier job.",
+                       sum);
 }
 
 static void place_print(const struct cli *cli, const json_t *why, int64_t now_ns)
 {
     const json_t *standing = json_object_get(why, "standing");
 
-    section_print(cli, "Its place");
+    section_print(cli, "Queue position");
     standing_print(cli, standing, now_ns);
     ranking_print(cli, standing);
     order_print(cli, standing);
@@ -121,10 +122,10 @@ static void after_print(const struct cli *cli, const json_t *after)
     static const struct {
         const char *when, *words;
     } rows[] = {
-        {"ok",      "has ended well"},
-        {"started", "has started"   },
-        {"failed",  "has failed"    },
-        {"ended",   "is over"       }
+        {"ok",      "has succeeded"},
+        {"started", "has started"  },
+        {"failed",  "has failed"   },
+        {"ended",   "has ended"    }
     };
     json_t *item;
     size_t i;
@@ -150,12 +151,12 @@ static void times_print(const struct cli *cli, const json_t *why, int64_t now_ns
     expected_text(why, "start", now_ns, start);
     expected_text(why, "end", now_ns, end);
     if (comes)
-        sentence_print(cli, "It is expected to start %s.", start);
+        sentence_print(cli, "Expected to start %s.", start);
     else if (*start)
-        sentence_print(cli, "It started %s%s%s.", start, *end ? "; it is expected to end " : "",
+        sentence_print(cli, "Started %s%s%s.", start, *end ? "; expected to end " : "",
                        strcmp(end, "now") == 0 ? "any moment" : end);
     if (json_is_true(json_object_get(why, "now")) && !comes)
-        sentence_print(cli, "There is room for it: it starts now.");
+        sentence_print(cli, "Resources are available: it starts now.");
 }
 
 /* Prints the server's sentences for a job that is held, paused, ended or running. */
@@ -182,30 +183,29 @@ void job_why_print(const struct cli *cli, const json_t *why)
     } else {
         place_print(cli, why, now_ns);
         bool partial = strcmp(member(why, "state"), "partial") == 0;
-        section_print(cli, partial ? "Why not all of it runs yet" : "Why it does not run yet");
-        sentence_print(cli, "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pods have no place:",
+        section_print(cli, partial ? "Why some of its pods are pending" : "Why it is pending");
+        sentence_print(cli, "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " pods are not placed:",
                        json_integer_value(json_object_get(why, "pending")),
                        json_integer_value(value_at(why, "asked.pods")));
         reasons_print(cli, json_object_get(why, "reasons"));
         texts_print(cli, quotas);
     }
     if (json_array_size(after) > 0) {
-        section_print(cli, "It waits");
+        section_print(cli, "Dependencies");
         after_print(cli, after);
     }
     if (json_array_size(blockers) > 0) {
-        section_print(cli, "Who holds what it waits for");
+        section_print(cli, "Who uses the resources it waits for");
         blockers_print(cli, blockers, now_ns);
     }
     if (standing && json_is_array(sooner)) {
-        section_print(cli, "What would start sooner");
+        section_print(cli, "What would make it start sooner");
         if (json_array_size(sooner) > 0)
             sooner_print(cli, sooner, now_ns);
         else
-            sentence_print(
-                cli,
-                "No change that was tried: fewer GPUs, cores or pods, a shorter time, another queue or domain, and "
-                "whatever its reasons name.");
+            sentence_print(cli,
+                           "None of the changes that were tried: fewer GPUs, cores or pods, a shorter time, another "
+                           "queue or domain, and the changes that its reasons suggest.");
     }
     if (standing) {
         fputc('\n', cli->out);

@@ -22,10 +22,10 @@ struct jobs_values {
 };
 
 static const struct option options[] = {
-    OPTION_FLAG_ROW("all", 'a', jobs_values, all, "Everybody's that you may see."),
-    OPTION_FLAG_ROW("over", 0, jobs_values, over, "Also those that have ended, failed or were cancelled."),
-    OPTION_TEXT_ROW("owner", 'u', jobs_values, owner, "USER", "This user's instead of your own."),
-    OPTION_CHOICE_ROW("output", 'o', jobs_values, form, view_choices, "For people, or everything as JSON or YAML."),
+    OPTION_FLAG_ROW("all", 'a', jobs_values, all, "Show the jobs of all users that are visible to you."),
+    OPTION_FLAG_ROW("over", 0, jobs_values, over, "Include jobs that have succeeded, failed or were cancelled."),
+    OPTION_TEXT_ROW("owner", 'u', jobs_values, owner, "USER", "Show the jobs of this user instead of your own."),
+    OPTION_CHOICE_ROW("output", 'o', jobs_values, form, view_choices, "Output format."),
 };
 
 static const char *member(const json_t *object, const char *key)
@@ -223,7 +223,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         jobs_print(cli, jobs, queue, v->all, wall_clock_ns());
     else
         fprintf(cli->out, "%s\n",
-                v->over ? "There are no jobs." : "No job waits or runs; --over shows those that did.");
+                v->over ? "There are no jobs." : "No pending or running jobs; --over includes jobs that have ended.");
     return EXIT_OK;
 }
 
@@ -231,9 +231,10 @@ const struct command jobs_command = {
     .name = "jobs",
     .operands = "",
     .summary = "Show your jobs: state, progress, place in the queue, expected start, time left.",
-    .text =
-        "PLACE is the position among all that wait; STARTS is foreseen by plans run forward, LEFT by the job's "
-        "estimate or time limit. '~' marks a guess: it rests on a run time that nobody has stated. 'berth why JOB' says why one waits, 'berth job show JOB' everything about it.",
+    .text = "PLACE is the position among all pending jobs. STARTS is an estimate of the scheduler; "
+            "LEFT comes from the job's estimate or time limit. '~' marks a guess that depends on "
+            "jobs without a time limit or estimate. 'berth why JOB' explains why a job waits, 'berth "
+            "job show JOB' shows all about it.",
     .examples = "  berth jobs\n"
                 "  berth jobs --all --over",
     .options = options,

@@ -83,7 +83,7 @@ static int list_run(struct cli *cli, const void *values, const struct operands *
         table_row(&table);
         table_cell(&table, 0, COLOR_BOLD, "%s", object_id(item, id));
         table_cell(&table, 1, COLOR_NONE, "%s",
-                   json_is_true(json_object_get(item, "built_in")) ? "built in"
+                   json_is_true(json_object_get(item, "built_in")) ? "built-in"
                    : *formula                                      ? "formula"
                                                                    : member(item, "ranking"));
         table_cell(&table, 2, COLOR_NONE, "%s", json_is_true(json_object_get(item, "in_force")) ? "yes" : "");
@@ -98,10 +98,10 @@ static int list_run(struct cli *cli, const void *values, const struct operands *
 const struct command policy_list_command = {
     .name = "policy list",
     .operands = "",
-    .summary = "List policies, those made here and those built in.",
-    .text =
-        "USED says yes of the one that orders jobs of queues which name none, by the setting `policy`: berth, unless it "
-        "was set. Plain first come, first served is 'berth system settings policy=fifo'.",
+    .summary = "List your own and the built-in policies.",
+    .text = "USED marks the default policy, which orders the queues that name none; the setting "
+            "`policy` selects it (default: berth). For plain first come, first served use 'berth "
+            "system settings policy=fifo'.",
     .options = view_options,
     .options_len = 1,
     .values_size = sizeof(struct view_values),
@@ -115,13 +115,13 @@ const struct command policy_list_command = {
 static void factors_list(const struct cli *cli)
 {
     static const struct table_column columns[] = {
-        {"  FACTOR",   TABLE_PLAIN, 0},
-        {"WHAT IT IS", TABLE_WRAP,  0},
+        {"  FACTOR",    TABLE_PLAIN, 0},
+        {"DESCRIPTION", TABLE_WRAP,  0},
     };
     const char *name, *text;
     struct table table;
 
-    section_print(cli, "Factors that weights and formulas may name, each from 0 to 1");
+    section_print(cli, "Factors for weights and formulas, each from 0 to 1");
     table_init(&table, cli, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; (name = berth_factor_at(i, &text)); i++) {
         table_row(&table);
@@ -169,7 +169,7 @@ const struct command policy_show_command = {
     .operands = "NAME",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Show a policy, and the factors that policies are made of.",
+    .summary = "Show a policy and the factors it can use.",
     .examples = "  berth policy show fairshare",
     .options = view_options,
     .options_len = 1,
@@ -188,9 +188,10 @@ struct test_values {
 };
 
 static const struct option test_options[] = {
-    OPTION_TEXT_ROW("file", 'f', test_values, file, "FILE", "A policy in YAML or JSON; '-' is standard input."),
-    OPTION_COUNT_ROW("limit", 'n', test_values, limit, 1, 10000, "At most so many rows; 100 if not given."),
-    OPTION_CHOICE_ROW("output", 'o', test_values, form, view_choices, "For people, or everything as JSON or YAML."),
+    OPTION_TEXT_ROW("file", 'f', test_values, file, "FILE",
+                    "Read the policy from a YAML or JSON file; '-' is standard input."),
+    OPTION_COUNT_ROW("limit", 'n', test_values, limit, 1, 10000, "Maximum number of rows. Default: 100."),
+    OPTION_CHOICE_ROW("output", 'o', test_values, form, view_choices, "Output format."),
 };
 
 static void place_cell(struct table *table, const json_t *item)
@@ -228,7 +229,7 @@ static void order_print(const struct cli *cli, const json_t *tried)
 {
     static const struct table_column columns[] = {
         {"#",       TABLE_RIGHT, 0},
-        {"IS NOW",  TABLE_RIGHT, 0},
+        {"CURRENT", TABLE_RIGHT, 0},
         {"MOVES",   TABLE_RIGHT, 0},
         {"JOB",     TABLE_PLAIN, 0},
         {"NAME",    TABLE_WRAP,  0},
@@ -288,7 +289,7 @@ static int test_run(struct cli *cli, const void *values, const struct operands *
     char limit[24];
 
     if (!v->file == (operands->len == 0))
-        return cli_fail(cli, EXIT_USAGE, "give either the NAME of a policy, or one with -f FILE");
+        return cli_fail(cli, EXIT_USAGE, "expected either the NAME of a policy or -f FILE");
     int rc = EXIT_OK;
     if (v->file)
         rc = file_read(cli, v->file, &body);
@@ -307,7 +308,7 @@ static int test_run(struct cli *cli, const void *values, const struct operands *
     if (json_array_size(json_object_get(answer.body, "items")) > 0)
         order_print(cli, answer.body);
     else
-        fputs("Nothing waits, so there is nothing to order.\n", cli->out);
+        fputs("The queue is empty.\n", cli->out);
     return EXIT_OK;
 }
 
@@ -315,8 +316,9 @@ const struct command policy_test_command = {
     .name = "policy test",
     .operands = "NAME | -f FILE",
     .operands_max = 1,
-    .summary = "Show how the present queue would be ordered by a policy, beside the present order. Changes nothing.",
-    .text = "Every queue is ordered by it for the test. 'now' is what would not wait any more.",
+    .summary = "Preview the order of the current queue under a policy. Changes nothing.",
+    .text = "The preview applies the policy to every queue. 'now' marks jobs that would start "
+            "immediately.",
     .examples = "  berth policy test shortest-job\n"
                 "  berth policy test -f fair.yaml",
     .options = test_options,

@@ -21,10 +21,10 @@ struct queue_values {
 };
 
 static const struct option options[] = {
-    OPTION_TEXT_ROW("queue", 'q', queue_values, queue, "QUEUE", "Only what waits in this queue."),
-    OPTION_TEXT_ROW("user", 'u', queue_values, user, "USER", "Only this user's."),
-    OPTION_COUNT_ROW("limit", 'n', queue_values, limit, 1, 10000, "At most so many; 100 if not given."),
-    OPTION_CHOICE_ROW("output", 'o', queue_values, form, view_choices, "For people, or everything as JSON or YAML."),
+    OPTION_TEXT_ROW("queue", 'q', queue_values, queue, "QUEUE", "Show only jobs of this queue."),
+    OPTION_TEXT_ROW("user", 'u', queue_values, user, "USER", "Show only jobs of this user."),
+    OPTION_COUNT_ROW("limit", 'n', queue_values, limit, 1, 10000, "Maximum number of jobs. Default: 100."),
+    OPTION_CHOICE_ROW("output", 'o', queue_values, form, view_choices, "Output format."),
 };
 
 static const char *member(const json_t *object, const char *key)
@@ -103,12 +103,12 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     json_int_t total = json_integer_value(json_object_get(queue, "total"));
     int64_t now_ns = wall_clock_ns();
     if (json_array_size(items) == 0) {
-        fputs(total ? "Nothing of that waits.\n" : "Nothing waits.\n", cli->out);
+        fputs(total ? "No pending jobs match.\n" : "The queue is empty.\n", cli->out);
         return EXIT_OK;
     }
     rows_print(cli, items, now_ns);
     if ((json_int_t)json_array_size(items) < total)
-        fprintf(cli->out, "%zu of %s that wait.\n", json_array_size(items), show_count((uint64_t)total).text);
+        fprintf(cli->out, "%zu of %s pending jobs.\n", json_array_size(items), show_count((uint64_t)total).text);
     forecast_label_print(cli, json_object_get(queue, "forecast"), now_ns);
     return EXIT_OK;
 }
@@ -116,11 +116,10 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command queue_command = {
     .name = "queue",
     .operands = "",
-    .summary = "Show what waits, in the order in which it will be placed, and when it is expected to start.",
-    .text =
-        "Work of others is shown as far as the administrator's setting holder_shown allows: its place in the order, "
-        "and whose it is. TIER is whether it is within the guarantees of its quotas (by right), beyond them "
-        "(borrowed), or more than the least it needs (spare). 'berth why JOB' says more about one of your own.",
+    .summary = "Show pending jobs in scheduling order, with their expected start.",
+    .text = "For jobs of other users the setting holder_shown decides whether their owner is shown. "
+            "TIER is guaranteed (within the guarantees of its quotas), borrowed (beyond them) or "
+            "spare (pods above the minimum). 'berth why JOB' explains one of your own jobs.",
     .examples = "  berth queue\n"
                 "  berth queue --queue prod --limit 20",
     .options = options,

@@ -140,15 +140,15 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     tree_print(&table, queues, "", 0);
     table_print(&table);
     table_done(&table);
-    fputs("Jobs that name no queue, and that no rule places, are in the queue default.\n", cli->out);
+    fputs("Jobs that name no queue and match no route are in the queue default.\n", cli->out);
     return EXIT_OK;
 }
 
 const struct command queues_command = {
     .name = "queues",
     .operands = "",
-    .summary = "Show the tree of queues: what waits and runs in each, what it holds, and what it may have.",
-    .text = "'berth queue' shows what waits, in order; 'berth get queues' everything about queues.",
+    .summary = "Show the tree of queues: pending and running jobs, usage and limits of each.",
+    .text = "'berth queue' shows the pending jobs in order, 'berth get queues' all fields of queues.",
     .options = view_options,
     .options_len = 1,
     .values_size = sizeof(struct view_values),

@@ -16,9 +16,9 @@ struct run_values {
 };
 
 static const struct option options[] = {
-    OPTION_FLAG_ROW("stdin", 'i', run_values, stdin_on, "Pass standard input on; with -t a shell to type into."),
-    OPTION_FLAG_ROW("terminal", 't', run_values, terminal, "Give the command a terminal; keys go to it as they are."),
-    OPTION_FLAG_ROW("detach", 'd', run_values, detach, "Submit it and leave."),
+    OPTION_FLAG_ROW("stdin", 'i', run_values, stdin_on, "Pass standard input to the job; with -t interactively."),
+    OPTION_FLAG_ROW("terminal", 't', run_values, terminal, "Allocate a terminal for the command."),
+    OPTION_FLAG_ROW("detach", 'd', run_values, detach, "Submit the job and return."),
     SUBMISSION_ROWS(run_values, submission),
     WORKLOAD_ROWS(run_values, submission.workload),
     DRY_RUN_ROW(run_values, dry_run),
@@ -33,13 +33,13 @@ static const char hold_script[] = "d=" RUN_FOLDER "\n"
                                   "n=0\n"
                                   "until [ -s $d/pid ]; do\n"
                                   "    n=$((n + 1))\n"
-                                  "    if [ $n -gt 300 ]; then echo 'nobody came'; exit 129; fi\n"
+                                  "    if [ $n -gt 300 ]; then echo 'no terminal was attached'; exit 129; fi\n"
                                   "    sleep 0.2\n"
                                   "done\n"
                                   "read -r p <$d/pid\n"
                                   "while kill -0 \"$p\" 2>/dev/null; do sleep 0.2; done\n"
                                   "if [ -s $d/exit ]; then read -r code <$d/exit; exit \"$code\"; fi\n"
-                                  "echo 'the terminal went away'\n"
+                                  "echo 'the terminal was disconnected'\n"
                                   "exit 129\n";
 static const char shell_script[] = "d=" RUN_FOLDER "\n"
                                    "trap : INT QUIT\n"
@@ -109,21 +109,21 @@ static int values_check(const struct cli *cli, const struct run_values *v, const
     const json_t *one = json_array_get(documents, 0);
 
     if (json_array_size(documents) != 1)
-        return cli_fail(cli, EXIT_USAGE, "run follows one job, and the file has %zu; say 'berth submit -f'",
+        return cli_fail(cli, EXIT_USAGE, "run submits one job, but the file has %zu; use 'berth submit -f'",
                         json_array_size(documents));
     if (json_object_get(one, "roles"))
-        return cli_fail(cli, EXIT_USAGE, "run follows one job, not a set of roles; say 'berth submit -f'");
+        return cli_fail(cli, EXIT_USAGE, "run submits one job, not a set of roles; use 'berth submit -f'");
     if (!v->stdin_on && !v->terminal)
         return EXIT_OK;
     if (v->detach)
-        return cli_fail(cli, EXIT_USAGE, "nobody is at the terminal of a job that is left; leave out -d, or -i and -t");
+        return cli_fail(cli, EXIT_USAGE, "-d cannot be combined with -i or -t");
     if (json_object_get(one, "array") || json_integer_value(json_object_get(one, "replicas")) > 1)
-        return cli_fail(cli, EXIT_USAGE, "a terminal is of one task; leave out -i and -t, or the other tasks");
+        return cli_fail(cli, EXIT_USAGE, "-i and -t need a job with a single task");
     if (v->terminal && v->stdin_on && !isatty(STDIN_FILENO))
-        return cli_fail(cli, EXIT_USAGE, "standard input is no terminal; leave out -t");
+        return cli_fail(cli, EXIT_USAGE, "standard input is not a terminal; omit -t");
     return json_array_size(json_object_get(one, "command"))
                ? EXIT_OK
-               : cli_fail(cli, EXIT_USAGE, "what shall run at the terminal? Put a command after '--', such as bash");
+               : cli_fail(cli, EXIT_USAGE, "-i and -t need a command after '--', such as bash");
 }
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
@@ -161,14 +161,14 @@ const struct command job_run_command = {
     .name = "run",
     .operands = "[--] COMMAND... | SCRIPT [ARGUMENT...]",
     .operands_max = OPERANDS_ANY,
-    .summary = "Submit a job and stay with it: its state, what it writes, its exit status.",
-    .text =
-        "Takes the options of 'berth submit'; what fails is not tried again unless --retries says so. Shows why the job waits, then its progress and its log, and ends with its "
-        "exit status. Ctrl-C cancels the job two seconds later; a second Ctrl-C within these leaves it running.\n"
-        "\n"
-        "With -it the command gets a terminal: the job holds the place, the command runs in it, keys (Ctrl-C, too) go "
-        "to it, and the job ends as the command did. When the connection is lost, the command is ended, and the job "
-        "with it.",
+    .summary = "Submit a job, follow its state and output, and exit with its status.",
+    .text = "Takes the options of 'berth submit'; a failed job is not retried unless --retries is "
+            "given. Shows why the job waits, then its progress and its log, and exits with its exit "
+            "status. Ctrl-C cancels the job after two seconds; a second Ctrl-C within them leaves it "
+            "running.\n\n"
+            "With -it the command runs with a terminal: the job reserves the resources, the command "
+            "runs inside it and receives all keys, Ctrl-C included, and the job ends with the "
+            "command. If the connection is lost, the command and the job end.",
     .examples = "  berth run --gpus 1 --time 2h -- python train.py\n"
                 "  berth run -it --cpu 4 --gpus 1 -- bash\n"
                 "  berth run --queue night train.sh",

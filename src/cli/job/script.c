@@ -82,10 +82,10 @@ static int berth_line(struct reading *r, char **words, int len)
     if (options_parse(&set, 1, len, words, &operands, &err) != 0)
         rc = cli_fail(r->cli, EXIT_USAGE, "%s:%zu: %s", r->name, r->line, err.text);
     else if (operands.len)
-        rc = cli_fail(r->cli, EXIT_USAGE, "%s:%zu: '%s' is no option; #BERTH lines have options only", r->name, r->line,
-                      operands.at[0]);
+        rc = cli_fail(r->cli, EXIT_USAGE, "%s:%zu: '%s' is not an option; #BERTH lines contain only options", r->name,
+                      r->line, operands.at[0]);
     else if (values.submission.file)
-        rc = cli_fail(r->cli, EXIT_USAGE, "%s:%zu: a script cannot name a file of jobs", r->name, r->line);
+        rc = cli_fail(r->cli, EXIT_USAGE, "%s:%zu: --file is not allowed in a script", r->name, r->line);
     if (rc == EXIT_OK)
         rc = submission_make(r->cli, &values.submission, keys);
     options_done(&set, 1);
@@ -101,7 +101,7 @@ static void slurm_line(struct reading *r, char **words, int len)
         int taken = 0;
         struct berth_err err;
         if (slurm_option(words + i, len - i, &r->slurm, &taken, &err) != 0)
-            cli_warn(r->cli, "%s:%zu: %s: %s; it is left out", r->name, r->line, words[i], err.text);
+            cli_warn(r->cli, "%s:%zu: %s: %s; ignored", r->name, r->line, words[i], err.text);
         i += taken > 0 ? taken : 1;
     }
     r->slurm_lines = true;
@@ -121,7 +121,7 @@ static int line_read(struct reading *r, const char *line, size_t len)
     int count = script_words(copy, words, WORDS_MAX);
     int rc = EXIT_OK;
     if (count < 0)
-        rc = cli_fail(r->cli, EXIT_USAGE, "%s:%zu: a quote is not closed", r->name, r->line);
+        rc = cli_fail(r->cli, EXIT_USAGE, "%s:%zu: unterminated quote", r->name, r->line);
     else if (ours)
         rc = berth_line(r, words, count);
     else
@@ -251,10 +251,10 @@ static int text_read(const struct cli *cli, const char *path, struct str *ret)
     if (n < 0)
         return cli_fail(cli, EXIT_FAILED, "%s: %s", path, strerror(errno));
     if (ret->len > SCRIPT_BYTES_MAX)
-        return cli_fail(cli, EXIT_FAILED, "%s: has more than %d KiB; let a short script start it", path,
+        return cli_fail(cli, EXIT_FAILED, "%s: larger than %d KiB; start it from a short script", path,
                         SCRIPT_BYTES_MAX / 1024);
     if (ret->len == 0 || memchr(ret->at, '\0', ret->len))
-        return cli_fail(cli, EXIT_FAILED, "%s: is no script; put a program after '--'", path);
+        return cli_fail(cli, EXIT_FAILED, "%s: not a script; to run a program, put it after '--'", path);
     return EXIT_OK;
 }
 
@@ -280,7 +280,7 @@ int script_document_slurm(const struct cli *cli, const char *path, const struct 
         (void)json_object_set_new(document, "name", json_string(base));
     json_t *checked = rc == EXIT_OK ? json_stringn(text.at, text.len) : NULL;
     if (rc == EXIT_OK && !checked)
-        rc = cli_fail(cli, EXIT_FAILED, "%s: is not UTF-8", path);
+        rc = cli_fail(cli, EXIT_FAILED, "%s: not UTF-8", path);
     json_decref(checked);
     if (rc == EXIT_OK) {
         file_add(document, str_text(&inside), str_text(&text));
@@ -349,7 +349,7 @@ int script_export(const struct cli *cli, const char *text, const char *const *en
         } else if (value) {
             (void)json_object_set_new(env, word, json_string(value));
         } else if (strcmp(word, "NONE") != 0 && strcmp(word, "NIL") != 0) {
-            return cli_fail(cli, EXIT_USAGE, "--export: there is no variable '%s' in your environment", word);
+            return cli_fail(cli, EXIT_USAGE, "--export: variable '%s' is not set in your environment", word);
         }
     }
     /* Variables set by --env are kept. */

@@ -104,7 +104,7 @@ static int text_make(const struct cli *cli, const char *option, const char *key,
     if (!value && form != FORM_TEXT)
         value = json_string(form == FORM_RANGE ? range : span);
     if (json_object_set_new(ret, key, value) != 0)
-        return cli_fail(cli, EXIT_USAGE, "--%s: this is not UTF-8", option);
+        return cli_fail(cli, EXIT_USAGE, "--%s: not UTF-8", option);
     return EXIT_OK;
 }
 
@@ -131,14 +131,13 @@ static int numbers_make(const struct cli *cli, const struct submission_values *v
     bool gang = v->tasks.given || v->min.given || v->max.given;
 
     if (gang && v->array)
-        return cli_fail(cli, EXIT_USAGE,
-                        "an array's tasks run on their own; leave out --array, or --tasks, --min and --max");
+        return cli_fail(cli, EXIT_USAGE, "--array cannot be combined with --tasks, --min or --max");
     if (v->tasks.given && v->max.given && v->tasks.n != v->max.n)
-        return cli_fail(cli, EXIT_USAGE, "--tasks and --max say the same thing; give one of them");
+        return cli_fail(cli, EXIT_USAGE, "--tasks and --max cannot be combined");
     if (v->min.given && !v->max.given && !v->tasks.given)
-        return cli_fail(cli, EXIT_USAGE, "--min needs --max: how many tasks shall it grow to?");
+        return cli_fail(cli, EXIT_USAGE, "--min needs --max");
     if (v->requeue && v->no_requeue)
-        return cli_fail(cli, EXIT_USAGE, "--requeue and --no-requeue cannot both be meant");
+        return cli_fail(cli, EXIT_USAGE, "--requeue and --no-requeue cannot be combined");
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         const struct option_count *count = FIELD(struct option_count, v, counts[i].at);
         if (count->given)
@@ -170,7 +169,7 @@ static int after_make(const struct cli *cli, const struct submission_values *v, 
                 const char *number = strncmp(word, "job/", 4) == 0 ? word + 4 : word;
                 if (strspn(number, "0123456789") != strlen(number) || !*number || strlen(number) > 18)
                     return cli_fail(cli, EXIT_USAGE,
-                                    "--%s takes the number of a job, not '%s'; 'berth get jobs' lists yours",
+                                    "--%s takes the number of a job, not '%s'; 'berth get jobs' lists your jobs",
                                     afters[i].option, word);
                 (void)json_array_append_new(list, json_pack("{s:I, s:s}", "job", (json_int_t)strtoll(number, NULL, 10),
                                                             "when", afters[i].when));
@@ -195,8 +194,8 @@ static int gpus_make(const struct cli *cli, const char *text, json_t *ret)
         (colon && (colon == text || !json_is_integer(number)))) {
         json_decref(number);
         return cli_fail(cli, EXIT_USAGE,
-                        "--gpus takes a number such as 2, a model and a number such as A100:2, or a share "
-                        "such as 0.5, not '%s'",
+                        "--gpus takes a number such as 2, a model and a number such as A100:2, or a share such "
+                        "as 0.5, not '%s'",
                         text);
     }
     if (!colon) {
@@ -348,7 +347,7 @@ static int file_read(const struct cli *cli, const char *path, json_t *list)
 
     if (documents_read(path, &documents, &err) != 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
-    int rc = documents.len ? EXIT_OK : cli_fail(cli, EXIT_FAILED, "%s: there is no document in it", name);
+    int rc = documents.len ? EXIT_OK : cli_fail(cli, EXIT_FAILED, "%s: contains no documents", name);
     for (size_t i = 0; rc == EXIT_OK && i < documents.len; i++) {
         json_t *one = documents.at[i].root;
         const char *kind = json_string_value(json_object_get(one, "kind"));
@@ -356,8 +355,8 @@ static int file_read(const struct cli *cli, const char *path, json_t *list)
             rc = cli_fail(cli, EXIT_FAILED, "%s:%zu: expected a job: an object with a command", name,
                           documents.at[i].line);
         else if (kind && strcmp(kind, "job") != 0)
-            rc = cli_fail(cli, EXIT_FAILED, "%s:%zu: its kind is %s, not job; 'berth apply -f' takes every kind", name,
-                          documents.at[i].line, kind);
+            rc = cli_fail(cli, EXIT_FAILED, "%s:%zu: expected kind job, found %s; 'berth apply -f' accepts every kind",
+                          name, documents.at[i].line, kind);
         if (rc != EXIT_OK)
             break;
         (void)json_object_del(one, "kind");
@@ -395,11 +394,10 @@ int submission_read(const struct cli *cli, const struct submission_values *v, co
     int rc;
 
     if (v->file && operands->len)
-        return cli_fail(cli, EXIT_USAGE, "-f says what runs; leave out '%s', or -f", operands->at[0]);
+        return cli_fail(cli, EXIT_USAGE, "-f cannot be combined with the command '%s'", operands->at[0]);
     if (!v->file && !operands->len && !v->workload.image)
         return cli_fail(cli, EXIT_USAGE,
-                        "what shall run? Put the command after '--', or name a script; see 'berth %s --help'",
-                        "submit");
+                        "nothing to run: expected a script, or a command after '--'; see 'berth %s --help'", "submit");
     if (v->file)
         rc = file_read(cli, v->file, list);
     else if (script)
@@ -496,7 +494,7 @@ int submission_send(struct api *a, const json_t *documents, const struct submiss
             .method = "POST", .body = one, .dry_run = act->dry_run, .query = act->dry_run ? "forecast=1" : NULL};
         int rc = object_do(a, &target, &post, &answer);
         if (rc != EXIT_OK && i > 0)
-            cli_hint(a->cli, "The %zu before it are submitted.", i);
+            cli_hint(a->cli, "The %zu jobs before it were submitted.", i);
         if (rc != EXIT_OK)
             return rc;
         if (act->json && act->dry_run)

@@ -18,15 +18,14 @@ static const struct option options[] = {
     SUBMISSION_ROWS(submit_values, submission),
     WORKLOAD_ROWS(submit_values, submission.workload),
     OPTION_TEXT_ROW("cron", 0, submit_values, cron, "SCHEDULE",
-                    "Again and again: minute, hour, day, month, weekday in UTC, like \"0 3 * * *\"."),
+                    "Create a schedule: minute, hour, day, month, weekday in UTC, such as \"0 3 * * *\"."),
     OPTION_TEXT_ROW("overlap", 0, submit_values, overlap, "RULE",
-                    "With --cron, when the one before still goes on: allow, skip or replace."),
-    OPTION_COUNT_ROW("keep", 0, submit_values, keep, 1, 1000,
-                     "With --cron: so many of its jobs that are over are kept."),
-    OPTION_FLAG_ROW("wait", 'W', submit_values, wait, "Wait until it is over; ends with its exit status."),
-    OPTION_FLAG_ROW("json", 0, submit_values, json, "Print what was stored, as JSON."),
+                    "With --cron: what to do while the previous job still runs."),
+    OPTION_COUNT_ROW("keep", 0, submit_values, keep, 1, 1000, "With --cron: number of ended jobs to keep."),
+    OPTION_FLAG_ROW("wait", 'W', submit_values, wait, "Wait until the job ends and exit with its status."),
+    OPTION_FLAG_ROW("json", 0, submit_values, json, "Print the stored job as JSON."),
     OPTION_FLAG_ROW("dry-run", 0, submit_values, dry_run,
-                    "Check everything, show what would be stored and when it would start, but change nothing."),
+                    "Validate the job and show its specification and expected start; submit nothing."),
 };
 
 /* Creates a cron schedule that contains the job and submits it at each scheduled time. */
@@ -39,9 +38,10 @@ static int cron_add(struct api *a, const struct submit_values *v, const json_t *
     char id[ID_TEXT_MAX];
 
     if (json_array_size(documents) != 1)
-        return cli_fail(a->cli, EXIT_USAGE, "--cron takes one job, and the file has %zu", json_array_size(documents));
+        return cli_fail(a->cli, EXIT_USAGE, "--cron needs exactly one job, but the file has %zu",
+                        json_array_size(documents));
     if (!name)
-        return cli_fail(a->cli, EXIT_USAGE, "--cron needs --name, by which the schedule is known");
+        return cli_fail(a->cli, EXIT_USAGE, "--cron needs --name, the name of the schedule");
     (void)json_object_set_new(cron, "name", json_string(name));
     if (json_object_get(job, "owner"))
         (void)json_object_set(cron, "owner", json_object_get(job, "owner"));
@@ -69,9 +69,9 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 
     int rc = submission_read(cli, &v->submission, operands, &documents);
     if (rc == EXIT_OK && v->cron && v->wait)
-        rc = cli_fail(cli, EXIT_USAGE, "a schedule is never over; leave out --wait");
+        rc = cli_fail(cli, EXIT_USAGE, "--wait cannot be combined with --cron");
     if (rc == EXIT_OK && !v->cron && (v->overlap || v->keep.given))
-        rc = cli_fail(cli, EXIT_USAGE, "--overlap and --keep are of a schedule; say --cron, too");
+        rc = cli_fail(cli, EXIT_USAGE, "--overlap and --keep need --cron");
     if (rc == EXIT_OK)
         rc = api_open(&api, cli);
     if (rc != EXIT_OK)
@@ -93,16 +93,14 @@ const struct command submit_command = {
     .name = "submit",
     .operands = "[--] COMMAND... | SCRIPT [ARGUMENT...]",
     .operands_max = OPERANDS_ANY,
-    .summary = "Submit a job: a command, a script or a file of jobs.",
-    .text =
-        "Options stand before the command; everything after its first word is its own. Arguments are passed byte for "
-        "byte; no shell is involved.\n"
-        "\n"
-        "A SCRIPT is a file here that begins with '#!'. Its text travels with the job, and its '#BERTH --cpu 4' and "
-        "'#SBATCH -c 4' lines say what it needs; options of this command line win. Put '--' before a command that is "
-        "such a file here and shall be started by its name there.\n"
-        "\n"
-        "docs/jobs.md tells of arrays, dependencies, gangs, roles and schedules.",
+    .summary = "Submit jobs: a command, a script or a file of jobs.",
+    .text = "Options precede the command; all words after the command's name are its arguments. "
+            "Arguments are passed verbatim, without a shell.\n\n"
+            "A SCRIPT is a local file that begins with '#!'. Its text is sent with the job, and its "
+            "'#BERTH --cpu 4' and '#SBATCH -c 4' lines set options; options on the command line take "
+            "precedence. Put '--' before a command that is also such a local file, to run it by its "
+            "name on the node.\n\n"
+            "docs/jobs.md describes arrays, dependencies, gangs, roles and schedules.",
     .examples = "  berth submit --name train --cpu 8 --gpus 2 --time 12h -- python train.py --epochs 3\n"
                 "  berth submit --array 0-99%10 -- /bin/render\n"
                 "  berth submit --after-ok 17 --queue night train.sh --epochs 3\n"

@@ -33,8 +33,7 @@ static int outcome(const struct cli *cli, const struct target *t, const json_t *
     if (!cancelled && (!status_is_over(status) || strcmp(state, "ended") == 0))
         return EXIT_OK;
     if (error)
-        return cli_fail(cli, EXIT_FAILED, "%s; 'berth why %s %s' says where to read more", error, t->collection->kind,
-                        t->id);
+        return cli_fail(cli, EXIT_FAILED, "%s; 'berth why %s %s' shows details", error, t->collection->kind, t->id);
     return EXIT_FAILED;
 }
 
@@ -46,8 +45,8 @@ static int time_over(const struct api *a, const struct target *t, const json_t *
 
     if (!object)
         return cli_fail(a->cli, EXIT_PENDING,
-                        "the time is over, and the server does not answer: how %s/%s is cannot be said", kind, t->id);
-    return cli_fail(a->cli, EXIT_PENDING, "%s/%s is still %s; 'berth why %s %s' says why", kind, t->id,
+                        "timed out; the server does not respond, so the state of %s/%s is unknown", kind, t->id);
+    return cli_fail(a->cli, EXIT_PENDING, "timed out: %s/%s is still %s; 'berth why %s %s' shows why", kind, t->id,
                     json_string_value(json_object_get(status, "state")), kind, t->id);
 }
 
@@ -103,7 +102,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     int rc = targets_find(cli, operands, &targets);
     for (size_t i = 0; i < targets.len && rc == EXIT_OK; i++)
         if (!targets.at[i].collection->workload)
-            rc = cli_fail(cli, EXIT_USAGE, "a %s is nothing to wait for; apps, jobs and vms are",
+            rc = cli_fail(cli, EXIT_USAGE, "cannot wait for a %s; wait supports apps, jobs and vms",
                           targets.at[i].collection->kind);
     if (rc == EXIT_OK)
         rc = api_open(&api, cli);
@@ -119,7 +118,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 }
 
 static const struct option options[] = {
-    OPTION_COUNT_ROW("timeout", 't', wait_values, timeout, 1, 31536000, "Seconds to wait at most."),
+    OPTION_COUNT_ROW("timeout", 't', wait_values, timeout, 1, 31536000, "Maximum time to wait, in seconds."),
 };
 
 const struct command wait_command = {
@@ -127,10 +126,9 @@ const struct command wait_command = {
     .operands = "[KIND] ID...",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "Wait until a job is over, or an app wholly ready, and show its progress meanwhile.",
-    .text =
-        "Ends with 1 when a job has failed or was cancelled, with 3 when the time is over; of several, with the code of "
-        "the first that was not as wished, after all of them were waited for.",
+    .summary = "Wait until jobs have ended or apps are ready, and show progress.",
+    .text = "Exits with 1 if a job failed or was cancelled and with 3 on a timeout. With several IDs "
+            "it waits for all of them and exits with the first code that is not 0.",
     .examples = "  berth wait 17\n"
                 "  berth wait app photos --timeout 60",
     .options = options,

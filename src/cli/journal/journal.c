@@ -19,7 +19,7 @@ static const char *const outputs[] = {"table", "json", NULL};
 
 static const struct option ls_options[] = {
     OPTION_TEXT_ROW("data", 0, journal_values, data, "DIR", JOURNAL_DATA_HELP),
-    OPTION_CHOICE_ROW("output", 'o', journal_values, output, outputs, "A table, or a line of JSON for each segment."),
+    OPTION_CHOICE_ROW("output", 'o', journal_values, output, outputs, "Output format; json has one line per segment."),
 };
 
 static const struct option verify_options[] = {
@@ -32,7 +32,7 @@ static const char *begins(const struct segment *s)
     case SEGMENT_CHECKPOINT: return "checkpoint";
     case SEGMENT_BEGINNING: return "beginning";
     case SEGMENT_LOOSE: return "unknown";
-    default: return "the one before";
+    default: return "previous";
     }
 }
 
@@ -84,7 +84,7 @@ static int ls_run(struct cli *cli, const void *values, const struct operands *op
         last = shelf->items.at[i].segment.last;
     }
     if (v->output == OUTPUT_TABLE && log_last > last)
-        (void)fprintf(cli->out, "%7s  %" PRIu64 "-%" PRIu64 " are in the store's log only\n", "log", last + 1,
+        (void)fprintf(cli->out, "%7s  %" PRIu64 "-%" PRIu64 " are only in the store's log\n", "log", last + 1,
                       log_last);
     return EXIT_OK;
 }
@@ -104,7 +104,7 @@ static int verify_start(void *ctx, const struct journal_break *b)
         v->gaps++;
         (void)fprintf(v->cli->out, "records %" PRIu64 " to %" PRIu64 " are missing\n", b->before + 1, b->first - 1);
     } else if (b->start == JOURNAL_FROM_UNKNOWN) {
-        (void)fprintf(v->cli->out, "what was before record %" PRIu64 " is not here\n", b->first);
+        (void)fprintf(v->cli->out, "records before %" PRIu64 " are missing\n", b->first);
     }
     return 0;
 }
@@ -145,7 +145,7 @@ static int verify_run(struct cli *cli, const void *values, const struct operands
     progress_end(&verifying.progress);
     if (rc < 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
-    (void)fprintf(cli->out, "%" PRIu64 " records, %zu segments: every checksum and the chain hold.\n",
+    (void)fprintf(cli->out, "%" PRIu64 " records, %zu segments: all checksums and the chain are valid.\n",
                   verifying.records, journal_shelf(j)->items.len);
     return verifying.gaps ? cli_fail(cli, EXIT_FAILED, "records are missing in %" PRIu64 " places", verifying.gaps)
                           : EXIT_OK;
@@ -156,8 +156,9 @@ const struct command journal_ls_command = {
     .operands = JOURNAL_OPERANDS,
     .operands_max = OPERANDS_ANY,
     .summary = "List the segments of a journal.",
-    .text = "A segment is a closed piece of the journal in one file; the records after the last one are in the store's "
-            "log. Those that begin from a checkpoint can be read and replayed without the ones before them.",
+    .text = "A segment is a closed part of the journal in one file; the records after the last "
+            "segment are in the store's log. Segments that begin with a checkpoint can be read and "
+            "replayed without earlier segments.",
     .examples = "  berth journal ls --data /var/lib/berth\n  berth journal ls /backup/journal -o json",
     .options = ls_options,
     .options_len = sizeof ls_options / sizeof *ls_options,
@@ -170,8 +171,8 @@ const struct command journal_verify_command = {
     .name = "journal verify",
     .operands = JOURNAL_OPERANDS,
     .operands_max = OPERANDS_ANY,
-    .summary = "Read all of a journal and check every checksum and the chain.",
-    .text = "Ends with exit code 1 if anything is damaged or missing.",
+    .summary = "Verify all checksums and the chain of a journal.",
+    .text = "Exits with code 1 if anything is damaged or missing.",
     .examples = "  berth journal verify --data /var/lib/berth\n  berth journal verify /backup/journal",
     .options = verify_options,
     .options_len = sizeof verify_options / sizeof *verify_options,

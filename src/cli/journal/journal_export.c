@@ -27,12 +27,11 @@ static const char *const forms[] = {"lines", "jobs", "decisions", NULL};
 static const struct option options[] = {
     OPTION_TEXT_ROW("data", 0, export_values, data, "DIR", JOURNAL_DATA_HELP),
     OPTION_CHOICE_ROW("form", 'f', export_values, form, forms,
-                      "All of it in JSON lines; a CSV with a row for each job; one with a row for each action."),
-    OPTION_TEXT_ROW(
-        "into", 0, export_values, into, "FILE",
-        "Instead of standard output; must not be there yet, appears when it is whole, and only you may read it."),
-    OPTION_TEXT_ROW("from", 0, export_values, from, "WHEN", "From this record or moment on."),
-    OPTION_TEXT_ROW("to", 0, export_values, to, "WHEN", "Up to this record or moment."),
+                      "Output format: JSON lines, CSV with one row per job, or CSV with one row per action."),
+    OPTION_TEXT_ROW("into", 0, export_values, into, "FILE",
+                    "Write to this new file, atomically and readable only by you. Default: standard output."),
+    OPTION_TEXT_ROW("from", 0, export_values, from, "WHEN", "Start at this record or time."),
+    OPTION_TEXT_ROW("to", 0, export_values, to, "WHEN", "End at this record or time."),
 };
 
 /* The data of one job read from the journal so far. */
@@ -371,9 +370,9 @@ const struct command journal_export_command = {
     .operands = JOURNAL_OPERANDS,
     .operands_max = OPERANDS_ANY,
     .summary = "Write a journal as JSON lines, or as CSV for notebooks.",
-    .text = "JSON lines begin with the documents of the last checkpoint before what was asked for, so that `berth "
-            "replay` and the other verbs of `berth journal` read them like the journal itself. docs/journal.md has the "
-            "columns.",
+    .text = "JSON lines begin with the documents of the last checkpoint before the requested range, "
+            "so that `berth replay` and the other commands of `berth journal` read them like the "
+            "journal itself. docs/journal.md describes the columns.",
     .examples = "  berth journal export --data /var/lib/berth --into journal.jsonl\n"
                 "  berth journal export --data /var/lib/berth --form jobs --into jobs.csv\n"
                 "  berth journal export --form decisions 000017.seg 000018.seg",

@@ -18,21 +18,21 @@ static const char *const outputs[] = {"text", "json", NULL};
 
 #define RANGE_ROWS                                                                                                     \
     OPTION_TEXT_ROW("data", 0, show_values, data, "DIR", JOURNAL_DATA_HELP),                                           \
-        OPTION_TEXT_ROW("from", 0, show_values, from, "WHEN", "From this record or moment on."),                       \
-        OPTION_TEXT_ROW("to", 0, show_values, to, "WHEN", "Up to this record or moment."),                             \
-        OPTION_CHOICE_ROW("output", 'o', show_values, output, outputs, "A line of text, or of JSON, for each record.")
+        OPTION_TEXT_ROW("from", 0, show_values, from, "WHEN", "Start at this record or time."),                        \
+        OPTION_TEXT_ROW("to", 0, show_values, to, "WHEN", "End at this record or time."),                              \
+        OPTION_CHOICE_ROW("output", 'o', show_values, output, outputs, "Output format; one line per record.")
 
 static const struct option show_options[] = {RANGE_ROWS};
 
 static const struct option grep_options[] = {
     RANGE_ROWS,
-    OPTION_TEXT_ROW("who", 0, show_values, who, "NAME", "Who did it: a user, `node:ID`, or `berth` itself."),
+    OPTION_TEXT_ROW("who", 0, show_values, who, "NAME", "Author: a user, `node:ID`, or `berth` itself."),
     OPTION_TEXT_ROW("kind", 0, show_values, kind, "TEXT",
-                    "What was done, or how that begins: `POST /v1/jobs`, `unit`, `views`."),
-    OPTION_TEXT_ROW("subject", 0, show_values, subject, "ID", "To what: `jobs/17`."),
-    OPTION_TEXT_ROW("key", 0, show_values, key, "KEY", "That wrote or removed this document: `jobs/17`."),
-    OPTION_TEXT_ROW("text", 0, show_values, text, "TEXT", "That have this text anywhere."),
-    OPTION_FLAG_ROW("count", 0, show_values, count, "Print only how many there are."),
+                    "Kind of the record, or its beginning: `POST /v1/jobs`, `unit`, `views`."),
+    OPTION_TEXT_ROW("subject", 0, show_values, subject, "ID", "Subject of the record: `jobs/17`."),
+    OPTION_TEXT_ROW("key", 0, show_values, key, "KEY", "Match records that wrote or removed this document: `jobs/17`."),
+    OPTION_TEXT_ROW("text", 0, show_values, text, "TEXT", "Match records that contain this text."),
+    OPTION_FLAG_ROW("count", 0, show_values, count, "Print only the number of matches."),
 };
 
 struct showing {
@@ -163,7 +163,7 @@ const struct command journal_show_command = {
     .operands = JOURNAL_OPERANDS,
     .operands_max = OPERANDS_ANY,
     .summary = "Print the records of a journal.",
-    .text = "With -o json the whole record, a line each; docs/journal.md says what is in it.",
+    .text = "With -o json each line is a whole record; docs/journal.md describes its fields.",
     .examples = "  berth journal show --data /var/lib/berth --from 1000 --to 1010 -o json\n"
                 "  berth journal show --data /var/lib/berth --from 2026-11-16T09:00:00Z",
     .options = show_options,
@@ -177,8 +177,8 @@ const struct command journal_grep_command = {
     .name = "journal grep",
     .operands = JOURNAL_OPERANDS,
     .operands_max = OPERANDS_ANY,
-    .summary = "Print the records that match.",
-    .text = "What is given must all hold.",
+    .summary = "Print matching records of a journal.",
+    .text = "A record must match all given options.",
     .examples = "  berth journal grep --data /var/lib/berth --key jobs/17\n"
                 "  berth journal grep --data /var/lib/berth --who alice --kind 'DELETE '\n"
                 "  berth journal grep --kind unit --count 000017.seg",

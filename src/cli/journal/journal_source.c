@@ -17,11 +17,11 @@ int journal_source_open(struct cli *cli, const char *data, const struct operands
     struct stat st;
     if (!data && operands->len == 0)
         return cli_fail(cli, EXIT_USAGE,
-                        "which journal? Give the folder of its daemon, berth %s DIR, or segments of it: berth "
-                        "%s 000001.seg ...",
+                        "no journal: expected the folder of its daemon (berth %s DIR) or segments (berth %s "
+                        "000001.seg ...)",
                         cli->command->name, cli->command->name);
     if (data && operands->len)
-        return cli_fail(cli, EXIT_USAGE, "either --data DIR or files, not both");
+        return cli_fail(cli, EXIT_USAGE, "--data cannot be combined with files");
     if (folder.data && stat(folder.data, &st) == 0 && S_ISDIR(st.st_mode) && journal_open(&folder, ret, &err) == 0)
         return EXIT_OK;
     if (journal_open(&sources, ret, &err) < 0)
@@ -47,7 +47,7 @@ int journal_bound_read(struct cli *cli, const char *option, const char *text, st
     if (text && strlen(text) > 0 && strspn(text, "0123456789") == strlen(text)) {
         int64_t n = 0;
         if (!str_parse_i64(text, &n) || n <= 0)
-            return cli_fail(cli, EXIT_USAGE, "--%s: '%s' is no number from 1 on", option, text);
+            return cli_fail(cli, EXIT_USAGE, "--%s: '%s' is not a number of at least 1", option, text);
         ret->number = (uint64_t)n;
         return EXIT_OK;
     }

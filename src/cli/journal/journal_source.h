@@ -22,5 +22,5 @@ int journal_bound_read(struct cli *cli, const char *option, const char *text, st
 int journal_moment_read(struct cli *cli, const char *option, const char *text, int64_t *ret_ns);
 
 #define JOURNAL_OPERANDS "[DIR|FILE...]"
-#define JOURNAL_WHEN "a day, 18:30 (the last one), -10m or 2026-11-16T09:30:00Z"
-#define JOURNAL_DATA_HELP "The folder of a daemon, which may be running: its segments, then its log."
+#define JOURNAL_WHEN "a day, 18:30 (most recent), -10m or 2026-11-16T09:30:00Z"
+#define JOURNAL_DATA_HELP "Data folder of a daemon, which may be running; reads its segments, then its log."

@@ -16,8 +16,8 @@ struct replay_values {
 static const struct option options[] = {
     OPTION_TEXT_ROW("data", 0, replay_values, data, "DIR", JOURNAL_DATA_HELP),
     OPTION_TEXT_ROW("from", 0, replay_values, from, "WHEN",
-                    "Compare from this cycle or moment on; what was before is only applied."),
-    OPTION_TEXT_ROW("to", 0, replay_values, to, "WHEN", "Compare up to this cycle or moment."),
+                    "Compare from this cycle or time on; earlier records are only applied."),
+    OPTION_TEXT_ROW("to", 0, replay_values, to, "WHEN", "Compare up to this cycle or time."),
 };
 
 struct telling {
@@ -67,7 +67,7 @@ static void tell_difference(void *ctx, const struct replay_difference *d)
     if (!d->actions)
         return;
     if (!*d->input)
-        (void)fprintf(out, "  every input that was recorded is the same: this build decides otherwise\n");
+        (void)fprintf(out, "  all recorded inputs are equal: this build decides differently\n");
     (void)fprintf(out, "  recorded %zu actions (-), replayed %zu (+):\n", json_array_size(d->actions),
                   json_array_size(d->actions_replayed));
     tell_actions(out, "-", d->actions, d->actions_replayed);
@@ -79,12 +79,12 @@ static const char *verdict(const struct replay_result *r)
 {
     if (r->cycles)
         return "all the same";
-    return r->skipped ? "none could be compared" : "there were none";
+    return r->skipped ? "none comparable" : "none";
 }
 
 static int tell_result(struct cli *cli, const struct replay_result *r)
 {
-    (void)fprintf(cli->out, "%" PRIu64 " records, %" PRIu64 " changes, %" PRIu64 " decisions made again: ", r->records,
+    (void)fprintf(cli->out, "%" PRIu64 " records, %" PRIu64 " changes, %" PRIu64 " decisions replayed: ", r->records,
                   r->changes, r->cycles);
     if (r->different)
         (void)fprintf(cli->out, "%" PRIu64 " differ.\n", r->different);
@@ -93,8 +93,7 @@ static int tell_result(struct cli *cli, const struct replay_result *r)
     if (r->gaps)
         (void)fprintf(cli->out, "Records are missing in %" PRIu64 " places.\n", r->gaps);
     if (r->skipped)
-        (void)fprintf(cli->out,
-                      "%" PRIu64 " decisions could not be made again: the state they rest on is before what is here.\n",
+        (void)fprintf(cli->out, "%" PRIu64 " decisions could not be replayed: their state precedes the first record.\n",
                       r->skipped);
     return r->different ? EXIT_FAILED : EXIT_OK;
 }
@@ -131,13 +130,12 @@ const struct command replay_command = {
     .name = "replay",
     .operands = JOURNAL_OPERANDS,
     .operands_max = OPERANDS_ANY,
-    .summary = "Make every recorded decision again and compare, bit for bit.",
-    .text =
-        "Reads a journal, from the folder of its daemon or from segments and exports of it, rebuilds the state from its "
-        "records alone, calls the same core, and compares the hashes of state and plan. A difference is shown with what "
-        "was done then and what would be now, and the first input that differs. Cycles are numbered from the start of "
-        "each daemon; a moment is " JOURNAL_WHEN ". Ends with exit code 1 if anything "
-        "differs.",
+    .summary = "Replay every recorded decision and compare the results bit by bit.",
+    .text = "Reads a journal from the folder of its daemon, or from segments and exports; rebuilds "
+            "the state from its records, runs the same planner, and compares the hashes of state and "
+            "plan. A difference is shown with the recorded and the replayed actions and the first "
+            "input that differs. Cycles are numbered from the start of each daemon; a time is " JOURNAL_WHEN
+            ". Exits with code 1 if anything differs.",
     .examples = "  berth replay /var/lib/berth\n"
                 "  berth replay /var/lib/berth --from 2026-11-16 --to 2026-11-17\n"
                 "  berth replay /backup/journal/000017.seg",

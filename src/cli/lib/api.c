@@ -49,7 +49,7 @@ int api_open(struct api *a, struct cli *cli)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     const struct connection *c = &a->connection;
     if (c->exposed)
-        cli_warn(cli, "others may read the token in %s; 'chmod 600 %s' keeps it yours", c->token_file, c->token_file);
+        cli_warn(cli, "other users can read the token file %s; run 'chmod 600 %s'", c->token_file, c->token_file);
     struct client_config config = {
         .url = c->server,
         .token = c->token,
@@ -103,24 +103,24 @@ static void no_answer(const struct api *a, int rc, struct api_trouble *t)
     t->hint[0] = '\0';
     if (rc == -ECONNREFUSED)
         snprintf(t->hint, sizeof t->hint, "%s",
-                 chosen
-                     ? "'berth context ls' lists the servers you know; --server URL names another."
-                     : "No server was named, so the usual one was tried; --server URL, BERTH_SERVER or 'berth context "
-                       "add' name one.");
+                 chosen ? "'berth context ls' lists the configured servers; --server URL selects another."
+                        : "No server is configured, so the default was tried; set one with --server URL, "
+                          "BERTH_SERVER or 'berth context add'.");
 }
 
 static void token_hint(const struct api *a, struct api_trouble *t)
 {
     if (a->connection.token)
         snprintf(t->hint, sizeof t->hint,
-                 "The token%s%s is not good for %s: it may be another server's, revoked or expired. 'berth token add' "
-                 "makes a new one; give it by --token-file FILE.",
+                 "The token%s%s is not valid for %s: it may be revoked, expired or of another server. "
+                 "Create one with 'berth token add' and pass it with --token-file FILE.",
                  a->connection.token_file ? " in " : "", a->connection.token_file ? a->connection.token_file : "",
                  a->connection.server);
     else
         snprintf(t->hint, sizeof t->hint,
-                 "No token was given. The first one is in the file named to 'berthd --init --token-file FILE'; 'berth "
-                 "token add' makes others. Give it by --token-file FILE, BERTH_TOKEN_FILE, or 'berth context add'.");
+                 "No token is configured. 'berthd --init --token-file FILE' wrote the first one to FILE; "
+                 "'berth token add' creates others. Pass it with --token-file FILE, BERTH_TOKEN_FILE or "
+                 "'berth context add'.");
 }
 
 static void bad_answer(const struct api *a, const struct api_answer *answer, struct api_trouble *t)
@@ -132,8 +132,8 @@ static void bad_answer(const struct api *a, const struct api_answer *answer, str
     t->status = answer->status;
     t->hint[0] = '\0';
     if (!message)
-        err_set(&t->err, EPROTO, "%s answered %d without a reason; is it a berthd?", a->connection.server,
-                answer->status);
+        err_set(&t->err, EPROTO, "%s returned status %d without an error message; is it a berthd?",
+                a->connection.server, answer->status);
     else
         err_set(&t->err, EPROTO, "%s", message); /* the message also names the field */
     if (answer->status == 401)
@@ -244,8 +244,7 @@ static bool is_again(struct api *a, unsigned attempt, int rc, struct client_answ
     if (wait_s < 0)
         return false;
     if (a->cli->progress && wait_s >= 1)
-        cli_warn(a->cli, "%s; trying again in %.0f s", rc != 0 ? err->text : "the server has too much to do just now",
-                 wait_s);
+        cli_warn(a->cli, "%s; retrying in %.0f s", rc != 0 ? err->text : "the server is overloaded", wait_s);
     if (rc == 0)
         client_answer_done(answer);
     pause_s(wait_s);
@@ -278,7 +277,7 @@ static int answer_read(struct api *a, struct client_answer *from, struct api_ans
             t->code = EXIT_FAILED;
             t->status = from->status;
             t->hint[0] = '\0';
-            err_set(&t->err, EPROTO, "%s answered something that is not JSON (%s)", a->connection.server, problem.text);
+            err_set(&t->err, EPROTO, "the response of %s is not valid JSON (%s)", a->connection.server, problem.text);
             return (int)t->code;
         }
     } else {
@@ -338,7 +337,7 @@ int api_get(struct api *a, const char *path, json_t **ret_body)
     if (rc != EXIT_OK)
         return rc;
     if (!answer.body)
-        return cli_fail(a->cli, EXIT_FAILED, "%s answered %s with something that is not JSON; is it a berthd?",
+        return cli_fail(a->cli, EXIT_FAILED, "the response of %s to %s is not valid JSON; is it a berthd?",
                         a->connection.server, path);
     *ret_body = take_ptr(&answer.body);
     return EXIT_OK;

@@ -146,29 +146,32 @@ const struct command *const commands[] = {
 const size_t commands_len = sizeof commands / sizeof commands[0];
 
 const struct family families[] = {
-    {"job",       "Hold, release, cancel and requeue jobs.",                    SECTION_WORK   },
-    {"app",       "Add, start, stop, scale and configure apps.",                SECTION_WORK   },
-    {"secret",    "Set and remove secrets, which apps see as files.",           SECTION_WORK   },
-    {"vm",        "Start, stop and remove virtual machines.",                   SECTION_WORK   },
-    {"migration", "Take moves of pods back.",                                   SECTION_WORK   },
-    {"node",      "Add nodes, drain them, say what they offer.",                SECTION_CLUSTER},
-    {"optask",    "Run scripts on nodes, once on each, and undo them.",         SECTION_CLUSTER},
-    {"policy",    "How queues are ordered, and how they would be.",             SECTION_CLUSTER},
-    {"system",    "System settings and system services.",                       SECTION_CLUSTER},
-    {"journal",   "List, read, verify and export a daemon's journal.",          SECTION_FILES  },
-    {"user",      "Add, disable, export and import users.",                     SECTION_PEOPLE },
-    {"group",     "Add and remove groups.",                                     SECTION_PEOPLE },
-    {"quota",     "What users, groups and queues may have.",                    SECTION_PEOPLE },
-    {"token",     "Make and revoke tokens.",                                    SECTION_PEOPLE },
-    {"sim",       "Traces of jobs, and whole clusters, in virtual time.",       SECTION_FILES  },
-    {"context",   "Servers this program knows, and which of them it talks to.", SECTION_PEOPLE },
+    {"job",       "Hold, release, cancel and requeue jobs.",                   SECTION_WORK   },
+    {"app",       "Add, start, stop, scale and configure apps.",               SECTION_WORK   },
+    {"secret",    "Set and remove secrets, which apps see as files.",          SECTION_WORK   },
+    {"vm",        "Start, stop and remove virtual machines.",                  SECTION_WORK   },
+    {"migration", "Undo migrations of pods.",                                  SECTION_WORK   },
+    {"node",      "Add, drain, cordon and configure nodes.",                   SECTION_CLUSTER},
+    {"optask",    "Run and undo scripts on nodes, once on each node.",         SECTION_CLUSTER},
+    {"policy",    "List, show and test the policies that order queues.",       SECTION_CLUSTER},
+    {"system",    "Show and change system settings and system services.",      SECTION_CLUSTER},
+    {"journal",   "List, read, verify and export a daemon's journal.",         SECTION_FILES  },
+    {"user",      "Add, disable, export and import users.",                    SECTION_PEOPLE },
+    {"group",     "Add and remove groups.",                                    SECTION_PEOPLE },
+    {"quota",     "Show and set the quotas of users, groups and queues.",      SECTION_PEOPLE },
+    {"token",     "Create and revoke tokens.",                                 SECTION_PEOPLE },
+    {"sim",       "Simulate job traces and whole clusters in virtual time.",   SECTION_FILES  },
+    {"context",   "Manage the configured servers and select the current one.", SECTION_PEOPLE },
 };
 const size_t families_len = sizeof families / sizeof families[0];
 
 static const char *const section_titles[SECTIONS] = {
-    [SECTION_OBJECTS] = "Objects of any kind", [SECTION_WORK] = "Apps, jobs and virtual machines",
-    [SECTION_CLUSTER] = "The cluster",         [SECTION_PEOPLE] = "People and servers",
-    [SECTION_FILES] = "Without a server",      [SECTION_PROGRAM] = "This program",
+    [SECTION_OBJECTS] = "Objects of every kind",
+    [SECTION_WORK] = "Apps, jobs and virtual machines",
+    [SECTION_CLUSTER] = "Cluster",
+    [SECTION_PEOPLE] = "Users, quotas and servers",
+    [SECTION_FILES] = "Commands that need no server",
+    [SECTION_PROGRAM] = "Other commands",
 };
 
 const char *section_title(enum command_section section)
@@ -180,21 +183,22 @@ static const char *const color_choices[] = {"auto", "always", "never", NULL};
 
 const struct option common_options[] = {
     OPTION_CHOICE_ROW("color", 0, common_values, color, color_choices,
-                      "Colours: on a terminal unless NO_COLOR is set (auto), always, or never."),
+                      "When to use colours; auto: on a terminal, unless NO_COLOR is set."),
     OPTION_FLAG_ROW("help", 'h', common_values, help, "Print this help."),
 };
 const size_t common_options_len = sizeof common_options / sizeof common_options[0];
 
 const struct option connect_options[] = {
     OPTION_TEXT_ROW("server", 0, connect_values, server, "URL",
-                    "The server to talk to; else $BERTH_SERVER, the context's, or " SERVER_DEFAULT "."),
+                    "URL of the server. Default: $BERTH_SERVER, the context's server, or " SERVER_DEFAULT "."),
     OPTION_TEXT_ROW("token-file", 0, connect_values, token_file, "FILE",
-                    "Has the token in it; else $BERTH_TOKEN, $BERTH_TOKEN_FILE, or the context's."),
-    OPTION_TEXT_ROW("ca", 0, connect_values, ca, "FILE", "Certificates to trust instead of the system's."),
+                    "File with the token. Default: $BERTH_TOKEN, $BERTH_TOKEN_FILE, or the context's token."),
+    OPTION_TEXT_ROW("ca", 0, connect_values, ca, "FILE",
+                    "Trust the CA certificates in this file instead of the system's."),
     OPTION_TEXT_ROW("pin", 0, connect_values, pin, "PIN",
-                    "Trust exactly this key (sha256//...), which berthd prints at its start."),
+                    "Trust only this public key (sha256//...), which berthd prints when it starts."),
     OPTION_TEXT_ROW("context", 0, connect_values, context, "NAME",
-                    "A server by its name; see 'berth context'. Else $BERTH_CONTEXT, or the current one."),
+                    "Context to use; see 'berth context'. Default: $BERTH_CONTEXT, or the current context."),
 };
 const size_t connect_options_len = sizeof connect_options / sizeof connect_options[0];
 

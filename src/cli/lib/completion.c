@@ -392,7 +392,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
             return EXIT_OK;
         }
     }
-    return cli_fail(cli, EXIT_USAGE, "no completion for '%s'; there is one for bash, zsh and fish", operands->at[0]);
+    return cli_fail(cli, EXIT_USAGE, "unknown shell '%s'; supported are bash, zsh and fish", operands->at[0]);
 }
 
 const struct command completion_command = {
@@ -400,8 +400,8 @@ const struct command completion_command = {
     .operands = "bash|zsh|fish",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Print a script that completes commands and options in a shell.",
-    .text = "To use it:\n"
+    .summary = "Print a shell completion script for bash, zsh or fish.",
+    .text = "Usage:\n"
             "  eval \"$(berth completion bash)\"\n"
             "  berth completion zsh > \"${fpath[1]}/_berth\"\n"
             "  berth completion fish > ~/.config/fish/completions/berth.fish",

@@ -122,32 +122,33 @@ static void commands_print(const struct cli *cli, enum command_section section)
 
 const char *help_exit_codes(void)
 {
-    return "  0  done\n"
-           "  1  failed; the reason is on standard error (diff: there is a difference)\n"
-           "  2  the command line is wrong\n"
-           "  3  plan --strict: something is pending; wait: the time is over\n"
-           "  4  there is no such object, or it is not yours to see\n"
-           "  5  refused: no valid token, or not allowed\n"
-           "  6  conflict: it exists already, is in the wrong state, or has changed meanwhile\n"
-           "  7  the server cannot be reached, or cannot serve now";
+    return "  0  success\n"
+           "  1  failure; the reason is on standard error (diff: there are differences)\n"
+           "  2  invalid command line\n"
+           "  3  plan --strict: pods are pending; wait: timed out\n"
+           "  4  the object does not exist or is not visible to you\n"
+           "  5  invalid or missing token, or permission denied\n"
+           "  6  conflict: the object exists already, is in the wrong state or was changed "
+           "meanwhile\n"
+           "  7  the server cannot be reached or is unavailable";
 }
 
 void help_print(const struct cli *cli)
 {
-    cli_wrap(cli, "Berth runs the work of a cluster: services, jobs and virtual machines.", 0, 0);
+    cli_wrap(cli, "Berth schedules and runs services, jobs and virtual machines on a cluster.", 0, 0);
     fprintf(cli->out, "\n%sUsage:%s berth COMMAND [OPTION]... [ARGUMENT]...\n", cli_paint(cli, COLOR_BOLD),
             cli_paint(cli, COLOR_NONE));
     for (unsigned section = 0; section < SECTIONS; section++)
         commands_print(cli, (enum command_section)section);
     heading(cli, "Exit codes");
     cli_wrap(cli, help_exit_codes(), 0, 0);
-    heading(cli, "Start here");
+    heading(cli, "Getting started");
     cli_wrap(cli,
              "  berth plan examples/lab.yaml    plan a small cluster, without a server\n"
-             "  berth status                    how is the cluster of a server?\n"
-             "  berth run -- date               a job: wait for it, and see what it writes\n"
-             "  berth sbatch, squeue, scancel   and srun, sinfo, for fingers that know Slurm\n"
-             "  berth help COMMAND              the options of a command, or the commands below it",
+             "  berth status                    show the state of the cluster\n"
+             "  berth run -- date               run a job and show its output\n"
+             "  berth sbatch, squeue, scancel   as in Slurm; also srun and sinfo\n"
+             "  berth help COMMAND              show the options or subcommands of a command",
              0, 0);
 }
 
@@ -167,7 +168,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     else if (family && operands->len == 1)
         help_print_family(cli, family);
     else
-        return cli_fail(cli, EXIT_USAGE, "no command '%s%s%s'; 'berth help' lists them", operands->at[0],
+        return cli_fail(cli, EXIT_USAGE, "unknown command '%s%s%s'; 'berth help' lists the commands", operands->at[0],
                         operands->len > 1 ? " " : "", operands->len > 1 ? operands->at[1] : "");
     return EXIT_OK;
 }
@@ -176,7 +177,7 @@ const struct command help_command = {
     .name = "help",
     .operands = "[COMMAND]",
     .operands_max = 2,
-    .summary = "Print what there is, or the options of one command.",
+    .summary = "List the commands, or show the help of one command.",
     .section = SECTION_PROGRAM,
     .run = run,
 };

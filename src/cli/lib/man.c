@@ -138,25 +138,41 @@ static void command_page(FILE *out, const struct command *command)
     fputs(".SH \"SEE ALSO\"\n\\fBberth\\fR(1)\n", out);
 }
 
-static const char about[] =
-    "Berth decides where the work of a cluster runs: services, jobs and virtual machines. This program talks to its "
-    "daemon, \\fBberthd\\fR(8), over HTTP, and plans clusters described in files without one.";
+static const char about[] = "Berth schedules and runs services, jobs and virtual machines on a cluster. This program "
+                            "is the client of its daemon, \\fBberthd\\fR(8), over HTTP; it also plans clusters "
+                            "described in files, without a daemon.";
 
-static const char environment[] =
-    ".TP\n\\fBBERTH_SERVER\\fR\nThe server to talk to.\n"
-    ".TP\n\\fBBERTH_TOKEN\\fR, \\fBBERTH_TOKEN_FILE\\fR\nThe token, or the file that has it.\n"
-    ".TP\n\\fBBERTH_CONTEXT\\fR\nA server by its name; see \\fBberth\\-context\\-add\\fR(1).\n"
-    ".TP\n\\fBBERTH_CONFIG\\fR\nThe file of contexts, instead of berth/config.yaml in $XDG_CONFIG_HOME or "
-    "\\(ti/.config.\n"
-    ".TP\n\\fBVISUAL\\fR, \\fBEDITOR\\fR\nWhat \\fBberth edit\\fR runs.\n"
-    ".TP\n\\fBNO_COLOR\\fR\nNo colours, unless \\-\\-color says otherwise.\n";
+static const char environment[] = ".TP\n"
+                                  "\\fBBERTH_SERVER\\fR\n"
+                                  "URL of the server.\n"
+                                  ".TP\n"
+                                  "\\fBBERTH_TOKEN\\fR, \\fBBERTH_TOKEN_FILE\\fR\n"
+                                  "The token, or the file with the token.\n"
+                                  ".TP\n"
+                                  "\\fBBERTH_CONTEXT\\fR\n"
+                                  "Name of the context to use; see \\fBberth\\-context\\-add\\fR(1).\n"
+                                  ".TP\n"
+                                  "\\fBBERTH_CONFIG\\fR\n"
+                                  "The file of contexts, instead of berth/config.yaml in $XDG_CONFIG_HOME or "
+                                  "\\(ti/.config.\n"
+                                  ".TP\n"
+                                  "\\fBVISUAL\\fR, \\fBEDITOR\\fR\n"
+                                  "The editor of \\fBberth edit\\fR.\n"
+                                  ".TP\n"
+                                  "\\fBNO_COLOR\\fR\n"
+                                  "Disables colours, unless \\-\\-color is given.\n";
 
 static void main_page(FILE *out)
 {
     page_head(out, "berth");
     fprintf(out,
-            ".SH NAME\nberth \\- run the work of a cluster\n.SH SYNOPSIS\n\\fBberth\\fR \\fICOMMAND\\fR "
-            "[\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]...\n.SH DESCRIPTION\n%s\n.SH COMMANDS\n",
+            ".SH NAME\n"
+            "berth \\- schedule and run the workloads of a cluster\n"
+            ".SH SYNOPSIS\n"
+            "\\fBberth\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR]... [\\fIARGUMENT\\fR]...\n"
+            ".SH DESCRIPTION\n"
+            "%s\n"
+            ".SH COMMANDS\n",
             about);
     for (unsigned section = 0; section < SECTIONS; section++) {
         fprintf(out, ".SS \"%s\"\n", section_title((enum command_section)section));
@@ -172,7 +188,9 @@ static void main_page(FILE *out)
             fputc('\n', out);
         }
     }
-    fputs(".SH OPTIONS\nOf every command; they may also stand before it.\n", out);
+    fputs(".SH OPTIONS\n"
+          "Every command takes these options; they may also precede the command.\n",
+          out);
     options_page(out, common_options, common_options_len);
     options_page(out, connect_options, connect_options_len);
     fprintf(out, ".SH ENVIRONMENT\n%s.SH \"EXIT STATUS\"\n", environment);
@@ -209,7 +227,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 
     (void)values;
     if (mkdir(folder, 0755) != 0 && errno != EEXIST)
-        return cli_fail(cli, EXIT_FAILED, "cannot make the folder %s: %s", folder, strerror(errno));
+        return cli_fail(cli, EXIT_FAILED, "cannot create the folder %s: %s", folder, strerror(errno));
     int rc = page_write(cli, folder, NULL);
     for (size_t i = 0; i < commands_len && rc == EXIT_OK; i++)
         if (!commands[i]->hidden)

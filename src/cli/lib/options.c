@@ -59,7 +59,7 @@ static int choice_set(const struct option_set *set, const struct option *option,
             at = (size_t)(stpcpy(stpcpy(list + at, i ? ", " : ""), choice) - list);
         }
     }
-    return err_set(err, EINVAL, "--%s is one of %s, not '%s'", option->name, list, value);
+    return err_set(err, EINVAL, "--%s must be one of %s, not '%s'", option->name, list, value);
 }
 
 /* value: NULL for a flag. */
@@ -121,8 +121,8 @@ static int unknown_name(const struct option_set *sets, size_t sets_len, const ch
             suggest_offer(&near, sets[s].options[i].name);
     }
     if (near.len)
-        return err_set(err, EINVAL, "no option --%s (did you mean --%s?)", wrong, near.at[0]);
-    return err_set(err, EINVAL, "no option --%s", wrong);
+        return err_set(err, EINVAL, "unknown option --%s (did you mean --%s?)", wrong, near.at[0]);
+    return err_set(err, EINVAL, "unknown option --%s", wrong);
 }
 
 /* Parses "--name", "--name=value" or "--name" "value". *i is the argument's index; it is advanced past a value. */
@@ -157,7 +157,7 @@ static int short_parse(const struct option_set *sets, size_t sets_len, int argc,
         const char *value = NULL;
 
         if (!option)
-            return err_set(err, EINVAL, "no option -%c", *p);
+            return err_set(err, EINVAL, "unknown option -%c", *p);
         if (option->kind != OPTION_FLAG) {
             value = p[1] ? p + 1 + (p[1] == '=') : ++*i < argc ? argv[*i] : NULL;
             if (!value)

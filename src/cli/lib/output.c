@@ -11,7 +11,7 @@ const char *const output_choices[] = {"table", "wide", "json", "yaml", "name", N
 const char *const view_choices[] = {"text", "json", "yaml", NULL};
 
 const struct option view_options[] = {
-    OPTION_CHOICE_ROW("output", 'o', view_values, form, view_choices, "For people, or everything as JSON or YAML."),
+    OPTION_CHOICE_ROW("output", 'o', view_values, form, view_choices, "Output format."),
 };
 const size_t view_options_len = sizeof view_options / sizeof view_options[0];
 

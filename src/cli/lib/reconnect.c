@@ -31,7 +31,7 @@ static void notice_lost(struct reconnect_notice *n, const struct api *a, const c
 {
     pthread_mutex_lock(&n->lock);
     if (n->away++ == 0) {
-        cli_warn(a->cli, "%s was interrupted; connecting again", what);
+        cli_warn(a->cli, "%s was interrupted; reconnecting", what);
         cli_hint(a->cli, "%s", reason);
     }
     pthread_mutex_unlock(&n->lock);
@@ -46,8 +46,8 @@ bool reconnect_wait(struct reconnect *r, const struct api *a, const char *what, 
         CLEANUP(str) struct str last = {0};
         str_add(&last, trouble->err.text);
         *trouble = (struct api_trouble){.code = EXIT_UNREACHABLE};
-        err_set(&trouble->err, ETIMEDOUT, "gave up after %d minutes without the server: %s", RECONNECT_S_MAX / 60,
-                str_text(&last));
+        err_set(&trouble->err, ETIMEDOUT, "gave up: the server could not be reached for %d minutes: %s",
+                RECONNECT_S_MAX / 60, str_text(&last));
         return false;
     }
     struct timespec left = {.tv_sec = pause_ns / SECOND_NS, .tv_nsec = pause_ns % SECOND_NS};

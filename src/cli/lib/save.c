@@ -16,7 +16,7 @@ int save_begin(struct save *s, const char *path, struct berth_err *err)
 
     *s = (struct save){.path = path, .fd = -1};
     if (access(path, F_OK) == 0)
-        return err_set(err, EEXIST, "%s exists already; name another file, or remove it", path);
+        return err_set(err, EEXIST, "%s exists already; choose another file or remove it", path);
     str_addf(&beside, "%s.part-XXXXXX", path);
     s->beside = str_take(&beside);
     s->fd = mkostemp(s->beside, O_CLOEXEC); /* 0600 */
@@ -24,7 +24,7 @@ int save_begin(struct save *s, const char *path, struct berth_err *err)
         return 0;
     int code = errno;
     mem_free(take_ptr(&s->beside));
-    return err_set(err, code, "cannot write beside %s: %s", path, strerror(code));
+    return err_set(err, code, "cannot create a temporary file next to %s: %s", path, strerror(code));
 }
 
 int save_write(struct save *s, const void *at, size_t len, struct berth_err *err)
@@ -53,7 +53,7 @@ int save_end(struct save *s, struct berth_err *err)
     if (!made && (errno == EPERM || errno == EOPNOTSUPP))
         made = rename(s->beside, s->path) == 0;
     if (!made)
-        return err_set(err, errno, "cannot make %s: %s", s->path, strerror(errno));
+        return err_set(err, errno, "cannot create %s: %s", s->path, strerror(errno));
     save_drop(s);
     return 0;
 }

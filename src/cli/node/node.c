@@ -27,21 +27,24 @@ struct add_values {
 
 static const struct option add_options[] = {
     OPTION_TEXT_ROW("filename", 'f', add_values, file, "FILE",
-                    "The node's description in YAML or JSON, with or without 'kind: node'; '-' is standard input."),
-    OPTION_TEXT_ROW("cpu", 0, add_values, cpu, "CORES", "It has for work: 8, 7500m."),
-    OPTION_TEXT_ROW("memory", 0, add_values, memory, "SIZE", "It has for work: 30Gi."),
-    OPTION_COUNT_ROW("gpus", 0, add_values, gpus, 0, 1024, "How many equal GPUs; a file can say more of them."),
+                    "Read the node from a YAML or JSON manifest; 'kind: node' is optional; '-' is standard "
+                    "input."),
+    OPTION_TEXT_ROW("cpu", 0, add_values, cpu, "CORES", "Allocatable CPU: 8, 7500m."),
+    OPTION_TEXT_ROW("memory", 0, add_values, memory, "SIZE", "Allocatable memory: 30Gi."),
+    OPTION_COUNT_ROW("gpus", 0, add_values, gpus, 0, 1024,
+                     "Number of identical GPUs; a manifest can describe them in detail."),
     OPTION_LIST_ROW("resource", 0, add_values, resources, "NAME=AMOUNT",
-                    "Any other resource it has; may be given several times."),
-    OPTION_TEXT_ROW("zone", 0, add_values, zone, "ZONE", "Failure domain: a building, a data centre."),
-    OPTION_TEXT_ROW("rack", 0, add_values, rack, "RACK", "Failure domain: a rack, a room."),
-    OPTION_TEXT_ROW("arch", 0, add_values, arch, "ARCH", "Processor architecture, like amd64."),
-    OPTION_LIST_ROW("label", 'l', add_values, labels, "KEY=VALUE", "May be given several times."),
-    OPTION_LIST_ROW("taint", 0, add_values, taints, "KEY=VALUE:EFFECT", "May be given several times."),
+                    "Another allocatable resource; may be given several times."),
+    OPTION_TEXT_ROW("zone", 0, add_values, zone, "ZONE", "Failure domain: building or data centre."),
+    OPTION_TEXT_ROW("rack", 0, add_values, rack, "RACK", "Failure domain: rack or room."),
+    OPTION_TEXT_ROW("arch", 0, add_values, arch, "ARCH", "CPU architecture, such as amd64."),
+    OPTION_LIST_ROW("label", 'l', add_values, labels, "KEY=VALUE", "Label of the node; may be given several times."),
+    OPTION_LIST_ROW("taint", 0, add_values, taints, "KEY=VALUE:EFFECT",
+                    "Taint of the node; may be given several times."),
     OPTION_FLAG_ROW("invite", 0, add_values, invite,
-                    "Also where it is said what the node has: its machine is to join, and gets no more than that."),
-    OPTION_TEXT_ROW("expires", 0, add_values, expires, "TIME",
-                    "How long the machine may take to join: 1h if not said otherwise."),
+                    "Let the machine join even if its resources are described; it offers no more than "
+                    "described."),
+    OPTION_TEXT_ROW("expires", 0, add_values, expires, "TIME", "Lifetime of the join token. Default: 1h."),
     DRY_RUN_ROW(add_values, dry_run),
 };
 
@@ -148,8 +151,8 @@ static int invite(struct api *a, const struct add_values *v, json_t *object)
         cli_hint(a->cli, "run this on the other machine, as root; it works once,");
         cli_hint(a->cli, "until %.*sZ", (int)len, until ? until : "");
         if (strstr(line, "https://127.") || strstr(line, "https://[::1]") || strstr(line, "https://localhost")) {
-            cli_hint(a->cli, "berthd can be reached from its own machine only; for others start it");
-            cli_hint(a->cli, "with --agents ADDRESS:PORT, an address of it that they reach");
+            cli_hint(a->cli, "berthd listens only on its own machine; to add other machines start it");
+            cli_hint(a->cli, "with --agents ADDRESS:PORT, an address that they can reach");
         }
     }
     return EXIT_OK;
@@ -174,7 +177,7 @@ static int add_run(struct cli *cli, const void *values, const struct operands *o
     if (rc == EXIT_OK && operands->len)
         json_object_set_new(object, "id", json_string(operands->at[0]));
     if (rc == EXIT_OK && !json_object_get(object, "id"))
-        rc = cli_fail(cli, EXIT_USAGE, "node add needs an ID, or -f FILE with one");
+        rc = cli_fail(cli, EXIT_USAGE, "node add needs an ID, or -f FILE with an id");
     if (rc == EXIT_OK)
         rc = api_open(&api, cli);
     if (rc != EXIT_OK)
@@ -190,13 +193,13 @@ const struct command node_add_command = {
     .name = "node add",
     .operands = "[ID]",
     .operands_max = 1,
-    .summary = "Invite a machine to become a node, or describe one.",
-    .text =
-        "Prints one line to paste on the other machine: its agent joins by the one-time token in it, says what the "
-        "machine has, and gets a certificate of its own. For a node that is there already, a new line.\n\n"
-        "Where cpu, memory or a file say what the node has, it is only added as it is described, unless --invite is "
-        "given; its agent then needs a token ('berth token add --node ID'). What the options say is put over what the "
-        "file says.",
+    .summary = "Invite a machine to join as a node, or describe a node.",
+    .text = "Prints a command to run on the other machine: its agent joins with the one-time token "
+            "in it, reports the machine's hardware and receives a certificate. For an existing node "
+            "it prints a new command.\n\n"
+            "If --cpu, --memory or a file describes the resources, the node is only added as "
+            "described, unless --invite is given; its agent then needs a token ('berth token add "
+            "--node ID'). Options override the file.",
     .examples = "  berth node add n1 --zone cellar --label disk=ssd\n"
                 "  berth node add n2 --cpu 8 --memory 30Gi --invite --expires 10m\n"
                 "  berth node add -f n3.yaml --dry-run",
@@ -230,8 +233,8 @@ struct part_values {
 
 static const struct option part_options[] = {
     OPTION_TEXT_ROW("filename", 'f', part_values, file, "FILE",
-                    "Take all of them from YAML or JSON; what is not in it is taken away."),
-    OPTION_CHOICE_ROW("output", 'o', part_values, form, view_choices, "For people, or everything as JSON or YAML."),
+                    "Replace all of them with this YAML or JSON file; keys that are not in it are removed."),
+    OPTION_CHOICE_ROW("output", 'o', part_values, form, view_choices, "Output format."),
     DRY_RUN_ROW(part_values, dry_run),
 };
 
@@ -304,10 +307,9 @@ const struct command node_capabilities_command = {
     .operands = "ID [KEY=VALUE...]",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "Show what a node may offer, or change it.",
-    .text =
-        "Keys are allocatable, gpus, runtimes, images, ports, page_size and overcommit; a dot leads to what is within: "
-        "allocatable.memory=30Gi. VALUE may be JSON, and null takes a key away.",
+    .summary = "Show or change the capabilities of a node.",
+    .text = "Keys are allocatable, gpus, runtimes, images, ports, page_size and overcommit; a dot "
+            "selects a nested key: allocatable.memory=30Gi. VALUE may be JSON; null removes a key.",
     .examples = "  berth node capabilities n1\n"
                 "  berth node capabilities n1 allocatable.cpu=7 'runtimes=[\"oci\", \"process\"]'\n"
                 "  berth node capabilities n1 -f n1-offers.yaml",
@@ -326,10 +328,9 @@ const struct command node_settings_command = {
     .operands = "ID [KEY=VALUE...]",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "Show what steers the use of a node, or change it.",
-    .text =
-        "Keys are labels, taints, zone, rack, domain and rank; a dot leads to what is within: labels.disk=ssd. VALUE "
-        "may be JSON, and null takes a key away.",
+    .summary = "Show or change the scheduling settings of a node.",
+    .text = "Keys are labels, taints, zone, rack, domain and rank; a dot selects a nested key: "
+            "labels.disk=ssd. VALUE may be JSON; null removes a key.",
     .examples = "  berth node settings n1 zone=cellar labels.disk=ssd\n"
                 "  berth node settings n1 'taints=[\"travels:NoSchedule\"]'",
     .options = part_options,

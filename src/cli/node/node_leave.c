@@ -28,12 +28,12 @@ static const char *reason(const char *what)
     static const struct {
         const char *what, *text;
     } rows[] = {
-        {"own end",       "ends by itself"                               },
-        {"stop",          "is stopping"                                  },
-        {"fence",         "is on a lost machine, until its fence is over"},
-        {"min_available", "stops when its replacement is ready"          },
-        {"plan",          "waits for the next plan"                      },
-        {"place",         "has no place elsewhere ('berth why' says why)"},
+        {"own end",       "ends by itself"                                  },
+        {"stop",          "is stopping"                                     },
+        {"fence",         "is on a lost machine until the fencing time ends"},
+        {"min_available", "stops when its replacement is ready"             },
+        {"plan",          "waits for the next scheduling cycle"             },
+        {"place",         "fits on no other node ('berth why' shows why)"   },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].what, what) == 0)
@@ -81,7 +81,7 @@ static int look(struct wait *w, bool *ret_empty)
     }
     const json_t *drain = json_object_get(json_object_get(node, "status"), "drain");
     if (!drain)
-        return cli_fail(w->api->cli, EXIT_CONFLICT, "node %s is not being drained any more; it is %s", w->target.id,
+        return cli_fail(w->api->cli, EXIT_CONFLICT, "node %s is no longer being drained; it is %s", w->target.id,
                         json_string_value(json_object_get(node, "state")));
     size_t left = (size_t)json_integer_value(json_object_get(drain, "left"));
     w->total = left > w->total ? left : w->total;
@@ -115,7 +115,8 @@ struct leave_values {
 };
 
 static const struct option drain_options[] = {
-    OPTION_FLAG_ROW("wait", 'w', leave_values, wait, "Until they are empty; says what each instance waits for."),
+    OPTION_FLAG_ROW("wait", 'w', leave_values, wait,
+                    "Wait until the nodes are empty and show what each instance waits for."),
     DRY_RUN_ROW(leave_values, dry_run),
 };
 
@@ -136,9 +137,10 @@ static int drain(struct api *a, const char *id, const struct leave_values *v)
 /* ---- rm --------------------------------------------------------------------------------------------------------- */
 
 static const struct option rm_options[] = {
-    OPTION_FLAG_ROW("wait", 'w', leave_values, wait, "Drain them first, and remove them when they are empty."),
-    OPTION_FLAG_ROW("force", 0, leave_values, force, "Even if something runs there: it is given up as lost."),
-    OPTION_FLAG_ROW("missing-ok", 0, leave_values, missing_ok, "What is not there is no failure."),
+    OPTION_FLAG_ROW("wait", 'w', leave_values, wait, "Drain the nodes first and remove them when they are empty."),
+    OPTION_FLAG_ROW("force", 0, leave_values, force,
+                    "Remove the nodes even if instances run there; these count as lost."),
+    OPTION_FLAG_ROW("missing-ok", 0, leave_values, missing_ok, "Ignore nodes that do not exist."),
     DRY_RUN_ROW(leave_values, dry_run),
 };
 
@@ -207,11 +209,11 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         .run = run,                                                                                                    \
     }
 
-LEAVE_COMMAND(drain, "Move everything away from nodes and give them nothing new.",
-              "Services move when their replacements are ready, jobs end by themselves, unless their 'on_drain' says "
-              "otherwise. 'berth node enable' takes it back.",
+LEAVE_COMMAND(drain, "Drain nodes: move all pods away and place no new ones.",
+              "Services move when their replacements are ready and jobs run to their end, unless their "
+              "'on_drain' says otherwise. 'berth node enable' cancels a drain.",
               leave_values, drain_options, draining);
-LEAVE_COMMAND(rm, "Remove nodes from the cluster; they must be empty, or --force.",
-              "Their certificates and tokens are worthless at once. To become a node again a machine is invited anew: "
-              "'berth node add'.",
+LEAVE_COMMAND(rm, "Remove nodes from the cluster; without --force they must be empty.",
+              "Their certificates and tokens are revoked immediately. To rejoin, a machine needs a new "
+              "invitation: 'berth node add'.",
               leave_values, rm_options, removing);

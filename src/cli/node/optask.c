@@ -93,7 +93,7 @@ const struct command optask_show_command = {
     .operands = "KEY",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Show an OpTask and how it stands on each node.",
+    .summary = "Show an OpTask and its state on each node.",
     .text =
         "States are pending, draining, running, done, failed, undoing and undone. Faults are timeout, script, lost, "
         "refused, no-space, network and package-manager. -o yaml also shows its scripts.",
@@ -115,10 +115,9 @@ struct logs_values {
 };
 
 static const struct option logs_options[] = {
-    OPTION_FLAG_ROW("follow", 'f', logs_values, follow, "Go on with what is written from now on."),
-    OPTION_COUNT_ROW("tail", 0, logs_values, tail, 0, 1000000000,
-                     "Only this many lines from the end; all if not given."),
-    OPTION_FLAG_ROW("undo", 0, logs_values, undo, "What the undo script has written."),
+    OPTION_FLAG_ROW("follow", 'f', logs_values, follow, "Follow the output."),
+    OPTION_COUNT_ROW("tail", 0, logs_values, tail, 0, 1000000000, "Show only the last N lines. Default: all."),
+    OPTION_FLAG_ROW("undo", 0, logs_values, undo, "Show the output of the undo script."),
 };
 
 static bool piece_print(void *ctx, const char *at, size_t len)
@@ -154,8 +153,9 @@ const struct command optask_logs_command = {
     .operands = "KEY [NODE]",
     .operands_min = 1,
     .operands_max = 2,
-    .summary = "Print what an OpTask has written on a node.",
-    .text = "Of the last run there; of the first node that has begun if none is named. A node keeps 2 MiB of each run.",
+    .summary = "Print the output of an OpTask on a node.",
+    .text = "Prints the output of the last run on NODE; without NODE, on the first node that has "
+            "started. A node keeps 2 MiB of each run.",
     .examples = "  berth optask logs base n1\n"
                 "  berth optask logs base n1 --undo",
     .options = logs_options,
@@ -174,14 +174,14 @@ struct again_values {
 };
 
 static const struct option again_options[] = {
-    OPTION_FLAG_ROW("wait", 'w', again_values, wait, "Until it is over; tells how it stands on each node."),
+    OPTION_FLAG_ROW("wait", 'w', again_values, wait, "Wait until the OpTask ends and show its state on each node."),
     DRY_RUN_ROW(again_values, dry_run),
 };
 
 struct again {
     const char *verb, *done;
 };
-static const struct again retrying = {"retry", "is tried again"}, undoing = {"undo", "is being undone"};
+static const struct again retrying = {"retry", "retried"}, undoing = {"undo", "being undone"};
 
 static int again_run(struct cli *cli, const void *values, const struct operands *operands)
 {
@@ -221,12 +221,13 @@ static int again_run(struct cli *cli, const void *values, const struct operands 
         .run = again_run,                                                                                              \
     }
 
-AGAIN_COMMAND(retry, "Run an OpTask once more where it failed or was undone.",
-              "On the nodes that are named, whatever has failed elsewhere, else on all of them; a rollout that was "
-              "stopped goes on once no more failures are left than it allows. Its checkpoint folder is as the last "
-              "run left it.",
+AGAIN_COMMAND(retry, "Retry an OpTask where it failed or was undone.",
+              "Retries on the named nodes, regardless of failures elsewhere, or on all nodes where it "
+              "failed or was undone; a stopped rollout continues once at most the allowed number of "
+              "failures is left. The checkpoint folder keeps the contents of the last run.",
               retrying);
-AGAIN_COMMAND(undo, "Take an OpTask back by its undo script.",
-              "On the nodes that are named, else wherever it is done or has failed, and where it has not begun it does "
-              "not begin; as many at once as it says. A rollout that was stopped stays so.",
+AGAIN_COMMAND(undo, "Undo an OpTask with its undo script.",
+              "Undoes it on the named nodes, or on all nodes where it is done or has failed, with the "
+              "parallelism of the OpTask; on nodes where it has not started, it is cancelled. A "
+              "stopped rollout stays stopped.",
               undoing);

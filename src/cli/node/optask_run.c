@@ -39,7 +39,7 @@ static int script_text(const struct cli *cli, const char *path, struct str *ret)
     if (ferror(file))
         return cli_fail(cli, EXIT_FAILED, "cannot read %s: %s", path, strerror(errno));
     if (ret->len > OPTASK_SCRIPT_MAX)
-        return cli_fail(cli, EXIT_FAILED, "%s has more than %d bytes", path, OPTASK_SCRIPT_MAX);
+        return cli_fail(cli, EXIT_FAILED, "%s is larger than %d bytes", path, OPTASK_SCRIPT_MAX);
     return EXIT_OK;
 }
 
@@ -71,12 +71,12 @@ static int ready_read(const struct cli *cli, const char *name, struct str *ret)
     char folder[PATH_BYTES];
     CLEANUP(str) struct str lib = {0}, path = {0};
     if (strpbrk(name, "/.") || strcmp(name, "lib") == 0)
-        return cli_fail(cli, EXIT_USAGE, "'%s' is no name of a ready OpTask; of a file: -f FILE", name);
+        return cli_fail(cli, EXIT_USAGE, "invalid name '%s' of a ready OpTask; for a script use -f FILE", name);
     str_addf(&path, "%s/%s.sh", ready_folder(folder), name);
     str_addf(&lib, "%s/lib.sh", folder);
     if (access(path.at, R_OK) < 0)
-        return cli_fail(cli, EXIT_NOT_FOUND, "there is no ready OpTask '%s' in %s; 'berth optask ready' lists them",
-                        name, folder);
+        return cli_fail(cli, EXIT_NOT_FOUND, "no ready OpTask '%s' in %s; 'berth optask ready' lists them", name,
+                        folder);
     int rc = script_text(cli, lib.at, ret);
     return rc == EXIT_OK ? script_text(cli, path.at, ret) : rc;
 }
@@ -96,24 +96,24 @@ enum { LANGUAGE_AUTO, LANGUAGE_SHELL, LANGUAGE_PYTHON };
 
 static const struct option run_options[] = {
     OPTION_TEXT_ROW("filename", 'f', run_values, file, "FILE",
-                    "The script, instead of a ready one; '-' is standard input."),
-    OPTION_TEXT_ROW("undo", 0, run_values, undo, "FILE",
-                    "The script that takes it back; 'self' is the same one, with BERTH_UNDO=1."),
+                    "Script to run instead of a ready OpTask; '-' is standard input."),
+    OPTION_TEXT_ROW("undo", 0, run_values, undo, "FILE", "Undo script; 'self' runs the same script with BERTH_UNDO=1."),
     OPTION_CHOICE_ROW("language", 0, run_values, language, language_choices,
-                      "Of the script; by its name and first line if not given."),
-    OPTION_LIST_ROW("node", 'n', run_values, nodes, "ID", "Where; may be given several times."),
+                      "Interpreter of the script. Default: from its file name and first line."),
+    OPTION_LIST_ROW("node", 'n', run_values, nodes, "ID", "Run on this node; may be given several times."),
     OPTION_LIST_ROW("select", 'l', run_values, labels, "LABEL=VALUE",
-                    "On all nodes with this label; of several, those with all of them."),
-    OPTION_FLAG_ROW("all", 0, run_values, all, "On all nodes that there are now."),
-    OPTION_FLAG_ROW("init", 0, run_values, init, "On nodes that join from now on, before they take work."),
+                    "Run on all nodes with this label; if given several times, with all of the labels."),
+    OPTION_FLAG_ROW("all", 0, run_values, all, "Run on all current nodes."),
+    OPTION_FLAG_ROW("init", 0, run_values, init, "Run on nodes that join from now on, before they become schedulable."),
     OPTION_TEXT_ROW("key", 0, run_values, key, "KEY",
-                    "Its id: under one key it is done once on a node. Made from its content if not given."),
-    OPTION_COUNT_ROW("parallel", 0, run_values, parallel, 1, OPTASK_PARALLEL_MAX, "Nodes at once; 1 if not given."),
+                    "ID of the OpTask, which runs once per node and key. Default: derived from the content."),
+    OPTION_COUNT_ROW("parallel", 0, run_values, parallel, 1, OPTASK_PARALLEL_MAX,
+                     "Number of nodes to run on in parallel. Default: 1."),
     OPTION_COUNT_ROW("max-failures", 0, run_values, max_failures, 0, 1000000,
-                     "Begin on no further node when more than this many failed; 0 if not given."),
-    OPTION_TEXT_ROW("timeout", 0, run_values, timeout, "TIME", "Of each run; 1h if not given."),
-    OPTION_FLAG_ROW("drain", 0, run_values, drain, "Move all work away from a node first."),
-    OPTION_FLAG_ROW("wait", 'w', run_values, wait, "Until it is over; tells how it stands on each node."),
+                     "Stop the rollout after more than this number of failures. Default: 0."),
+    OPTION_TEXT_ROW("timeout", 0, run_values, timeout, "TIME", "Time limit of each run. Default: 1h."),
+    OPTION_FLAG_ROW("drain", 0, run_values, drain, "Drain each node before the run."),
+    OPTION_FLAG_ROW("wait", 'w', run_values, wait, "Wait until the OpTask ends and show its state on each node."),
     DRY_RUN_ROW(run_values, dry_run),
 };
 
@@ -197,16 +197,17 @@ static int all_fill(struct api *a, json_t *body)
     json_t *nodes = json_array();
     (void)json_object_set_new(body, "nodes", nodes);
     json_array_foreach(items, i, item)(void) json_array_append(nodes, json_object_get(item, "id"));
-    return json_array_size(nodes) ? EXIT_OK : cli_fail(a->cli, EXIT_FAILED, "there is no node");
+    return json_array_size(nodes) ? EXIT_OK : cli_fail(a->cli, EXIT_FAILED, "the cluster has no nodes");
 }
 
 static int where_fill(struct api *a, const struct run_values *v, json_t *body)
 {
     int ways = (v->nodes.len > 0) + (v->labels.len > 0) + v->all;
     if (ways > 1 || (v->init && (v->nodes.len || v->all)))
-        return cli_fail(a->cli, EXIT_USAGE, "give one of --node, --select and --all; with --init --select or nothing");
+        return cli_fail(a->cli, EXIT_USAGE, "expected one of --node, --select and --all; with --init only --select");
     if (!ways && !v->init)
-        return cli_fail(a->cli, EXIT_USAGE, "say where: --node ID, --select LABEL=VALUE, --all, or --init");
+        return cli_fail(a->cli, EXIT_USAGE,
+                        "no nodes selected: expected --node ID, --select LABEL=VALUE, --all or --init");
     if (v->init)
         (void)json_object_set_new(body, "init", json_true());
     if (v->labels.len)
@@ -263,7 +264,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         return rc;
     const char *id = json_string_value(json_object_get(answer.body, "id"));
     CLEANUP(mem) char *key = mem_strdup(id ? id : v->key ? v->key : "?");
-    object_tell(cli, "optask", key, answer.status == 201 ? "added" : "is there already", v->dry_run);
+    object_tell(cli, "optask", key, answer.status == 201 ? "added" : "already exists", v->dry_run);
     return v->wait && !v->dry_run ? optask_wait(&api, key, false) : EXIT_OK;
 }
 
@@ -274,13 +275,14 @@ const struct command optask_run_command = {
     .name = "optask run",
     .operands = "[READY] [ARG...]",
     .operands_max = OPERANDS_ANY,
-    .summary = "Run a script on nodes, as root, once on each.",
-    .text =
-        "The script is a ready one by its name ('berth optask ready' lists them), or a file. It is stored with its hash, "
-        "and an agent runs nothing that does not match. Options stand before the name; what follows it are arguments.\n\n"
-        "Under one key the same content is done once on a node, however often it is asked for; another content under a "
-        "key that is taken is refused. A script that fails is undone where it has an undo script, and no further node is "
-        "begun when more than --max-failures failed. 'berth optask retry' goes on.",
+    .summary = "Run a script as root, once on each node.",
+    .text = "The script is a ready OpTask ('berth optask ready' lists them) or a file. It is stored "
+            "with its hash, and agents run only content that matches the hash. Options precede the "
+            "name; words after the name are arguments.\n\n"
+            "The same content runs once per node and key, even if requested again; different content "
+            "under an existing key is rejected. A failed script is undone if it has an undo script, "
+            "and the rollout stops after more than --max-failures failures. 'berth optask retry' "
+            "continues.",
     .examples = "  berth optask run --all --wait package-install htop\n"
                 "  berth optask run --select disk=ssd --parallel 3 sysctl vm.swappiness=10\n"
                 "  berth optask run --node n1 --drain --timeout 30m -f upgrade.sh --undo downgrade.sh\n"
@@ -345,8 +347,9 @@ int optask_wait(struct api *a, const char *key, bool undo)
         bool good = undo && json_integer_value(json_object_get(status, "failed")) == 0;
         if (ended && !good && (strcmp(state, "failed") == 0 || strcmp(state, "stopped") == 0))
             rc = cli_fail(a->cli, EXIT_FAILED,
-                          "optask %s %s; 'berth optask logs %s NODE' has its output, 'berth optask retry %s' goes on",
-                          key, strcmp(state, "failed") == 0 ? "failed" : "was stopped after it failed", key, key);
+                          "optask %s %s; 'berth optask logs %s NODE' shows its output, 'berth optask retry %s' "
+                          "continues",
+                          key, strcmp(state, "failed") == 0 ? "failed" : "stopped after failures", key, key);
         if (!ended)
             (void)nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
     }
@@ -380,7 +383,7 @@ static int names_read(const struct cli *cli, const char *folder, char ***ret, si
     VEC(char *) names = {0};
     DIR *dir = opendir(folder);
     if (!dir)
-        return cli_fail(cli, EXIT_FAILED, "cannot read %s: %s; $BERTH_OPTASKS may name another folder", folder,
+        return cli_fail(cli, EXIT_FAILED, "cannot read %s: %s; $BERTH_OPTASKS can set another folder", folder,
                         strerror(errno));
     for (struct dirent *entry; (entry = readdir(dir));) {
         size_t len = strlen(entry->d_name);
@@ -437,9 +440,9 @@ static int ready_run(struct cli *cli, const void *values, const struct operands 
 const struct command optask_ready_command = {
     .name = "optask ready",
     .operands = "",
-    .summary = "List the ready OpTasks that are installed here.",
-    .text = "They are shell scripts for machines of the Debian, RHEL and Alpine families, and can all be undone. "
-            "$BERTH_OPTASKS may name another folder.",
+    .summary = "List the ready OpTasks that are installed on this machine.",
+    .text = "These are shell scripts for the Debian, RHEL and Alpine families; all of them can be "
+            "undone. $BERTH_OPTASKS can set another folder.",
     .section = SECTION_CLUSTER,
     .run = ready_run,
 };

@@ -18,8 +18,8 @@ struct who_values {
 
 static const struct option options[] = {
     OPTION_TEXT_ROW("at", 0, who_values, at, "WHEN",
-                    "At this time instead of now: -10m, 18:30 (the last one), 2026-03-01T12:00:00Z."),
-    OPTION_CHOICE_ROW("output", 'o', who_values, form, view_choices, "For people, or everything as JSON or YAML."),
+                    "Show this time instead of now: -10m, 18:30 (most recent), 2026-03-01T12:00:00Z."),
+    OPTION_CHOICE_ROW("output", 'o', who_values, form, view_choices, "Output format."),
 };
 
 static const char *member(const json_t *object, const char *key)
@@ -52,7 +52,7 @@ static void holders_print(const struct cli *cli, const json_t *items, int64_t no
         json_array_foreach(json_object_get(item, "devices"), j, device)
             str_addf(&devices, "%s%s", j ? "," : "", json_is_string(device) ? json_string_value(device) : "");
         table_row(&table);
-        table_cell(&table, 0, COLOR_BOLD, "%s", *member(item, "owner") ? member(item, "owner") : "(somebody)");
+        table_cell(&table, 0, COLOR_BOLD, "%s", *member(item, "owner") ? member(item, "owner") : "(another user)");
         table_cell(&table, 1, COLOR_NONE, "%s", member(item, "group"));
         table_cell(&table, 2, COLOR_NONE, "%s%s%s", member(item, "kind"), *member(item, "kind") ? " " : "",
                    member(item, "workload"));
@@ -90,9 +90,9 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (json_array_size(items) > 0)
         holders_print(cli, items, wall_clock_ns());
     else
-        fprintf(cli->out, "Nobody %s %s.\n", v->at ? "held" : "holds", what);
+        fprintf(cli->out, "No instance %s %s.\n", v->at ? "used" : "uses", what);
     if (json_is_true(json_object_get(holders, "incomplete")))
-        cli_hint(cli, "There may be more: that time is too long ago for all records to be looked at.");
+        cli_hint(cli, "The list may be incomplete: not all records reach back that far.");
     return EXIT_OK;
 }
 
@@ -101,9 +101,9 @@ const struct command who_command = {
     .operands = "NODE|NODE/gpuN",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Show who holds a node or one of its GPUs, now or at a past time.",
-    .text = "Of what is not yours you see as much as the administrator's setting holder_shown allows: nobody, the "
-            "group, or the user.",
+    .summary = "Show who uses a node or one of its GPUs, now or at a past time.",
+    .text = "For instances of other users the administrator's setting holder_shown decides what is "
+            "shown: nothing, the group or the user.",
     .examples = "  berth who n1\n"
                 "  berth who n1/gpu3 --at -10m\n"
                 "  berth who n1/gpu3 --at 2026-03-01T12:00:00Z",

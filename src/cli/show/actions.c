@@ -55,23 +55,23 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     }
 
 ACTION(app, start, "started", SECTION_WORK, "Start apps that are stopped.");
-ACTION(app, stop, "stopped", SECTION_WORK, "Stop apps and keep their descriptions.");
+ACTION(app, stop, "stopped", SECTION_WORK, "Stop apps and keep their specifications.");
 ACTION(app, restart, "restarted", SECTION_WORK, "Restart the instances of apps, a few at a time.");
 ACTION(vm, start, "started", SECTION_WORK, "Start virtual machines that are stopped.");
-ACTION(vm, stop, "stopped", SECTION_WORK, "Stop virtual machines and keep their descriptions.");
+ACTION(vm, stop, "stopped", SECTION_WORK, "Stop virtual machines and keep their specifications.");
 ACTION(vm, restart, "restarted", SECTION_WORK, "Restart virtual machines.");
-ACTION(job, release, "released", SECTION_WORK, "Let held jobs start.");
-ACTION(job, cancel, "cancelled", SECTION_WORK, "Cancel jobs: stop what runs, keep the record.");
-ACTION(job, requeue, "queued again", SECTION_WORK,
-       "Queue jobs again: stop what runs, forget how it went, and wait for another turn.");
+ACTION(job, release, "released", SECTION_WORK, "Release jobs from hold.");
+ACTION(job, cancel, "cancelled", SECTION_WORK, "Cancel jobs: stop their pods and keep their records.");
+ACTION(job, requeue, "requeued", SECTION_WORK,
+       "Requeue jobs: stop their pods, discard their results and run them again.");
 ACTION(node, accept, "accepted", SECTION_CLUSTER,
-       "Let nodes use all that their machines have now; what they have more than before is only shown until then.");
-ACTION(node, cordon, "cordoned", SECTION_CLUSTER, "Give nodes nothing new; what they have stays.");
-ACTION(node, enable, "enabled", SECTION_CLUSTER, "Let nodes take work again.");
+       "Accept the detected hardware of nodes; additional resources are not used before that.");
+ACTION(node, cordon, "cordoned", SECTION_CLUSTER, "Cordon nodes: place no new pods there; running pods stay.");
+ACTION(node, enable, "enabled", SECTION_CLUSTER, "Make nodes schedulable again.");
 ACTION(node, disable, "disabled", SECTION_CLUSTER,
-       "Take nodes out of use until they are enabled: no new work, all moves away.");
-ACTION(user, disable, "disabled", SECTION_PEOPLE, "Suspend users: their apps stop, their tokens are dead.");
-ACTION(user, enable, "enabled", SECTION_PEOPLE, "Bring disabled users back as they were.");
+       "Disable nodes until they are enabled again: no new pods; running pods move away.");
+ACTION(user, disable, "disabled", SECTION_PEOPLE, "Suspend users: their apps stop and their tokens are rejected.");
+ACTION(user, enable, "enabled", SECTION_PEOPLE, "Reactivate disabled users with their apps and tokens.");
 
 /* ---- job hold --------------------------------------------------------------------------------------------------- */
 
@@ -80,8 +80,7 @@ struct hold_values {
 };
 
 static const struct option hold_options[] = {
-    OPTION_FLAG_ROW("stop", 0, hold_values, stop,
-                    "Also a job that runs: it is stopped, and starts anew when released."),
+    OPTION_FLAG_ROW("stop", 0, hold_values, stop, "Also hold running jobs: they stop and start again when released."),
     DRY_RUN_ROW(hold_values, dry_run),
 };
 
@@ -97,7 +96,7 @@ const struct command job_hold_command = {
     .operands = "ID...",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "Keep pending jobs from starting until they are released; a running one only with --stop.",
+    .summary = "Hold pending jobs until they are released; running jobs only with --stop.",
     .examples = "  berth job hold 17\n"
                 "  berth job hold 18 --stop",
     .options = hold_options,

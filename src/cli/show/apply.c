@@ -17,9 +17,9 @@ struct apply_values {
 
 static const struct option options[] = {
     OPTION_LIST_ROW("filename", 'f', apply_values, files, "FILE",
-                    "A manifest, a folder of them, or '-' for standard input; may be given several times."),
+                    "Manifest or folder of manifests; '-' is standard input; may be given several times."),
     DRY_RUN_ROW(apply_values, dry_run),
-    OPTION_FLAG_ROW("atomic", 0, apply_values, atomic, "All or nothing: one transaction for everything."),
+    OPTION_FLAG_ROW("atomic", 0, apply_values, atomic, "Apply all objects in one transaction, or none."),
 };
 
 static void told(const struct cli *cli, const char *kind, const struct review_item *item, bool dry_run)
@@ -114,12 +114,12 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 
     (void)operands;
     if (v->files.len == 0)
-        return cli_fail(cli, EXIT_USAGE, "what shall be applied? Say -f FILE, -f FOLDER, or -f - for standard input");
+        return cli_fail(cli, EXIT_USAGE, "nothing to apply: expected -f FILE, -f FOLDER, or -f - for standard input");
     for (size_t i = 0; i < v->files.len; i++)
         if (manifests_read(v->files.at[i], &manifests, &err) != 0)
             return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     if (manifests.len == 0)
-        return cli_fail(cli, EXIT_FAILED, "%s: no manifest in it",
+        return cli_fail(cli, EXIT_FAILED, "%s: contains no manifests",
                         strcmp(v->files.at[0], "-") == 0 ? "standard input" : v->files.at[0]);
     if (manifests_check(&manifests, &err) != 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
@@ -133,15 +133,15 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command apply_command = {
     .name = "apply",
     .operands = "-f FILE",
-    .summary = "Create or change objects so that they are as manifests say.",
-    .text = "A manifest is YAML or JSON: 'kind' (app, job, vm, node, user, group, role, volume, resource, profile) and "
-            "the object's keys beside it. A file may hold several, with '---' between them. A folder stands for all "
-            "*.yaml, *.yml and *.json below it. Objects are applied in the order of dependence: groups before users, "
-            "nodes before apps. A job without an id is submitted as a new one. A resource's own kind is called 'type' "
-            "in a manifest.\n"
-            "\n"
-            "Each object is printed as created, changed or unchanged. What fails is told with its file and line, and "
-            "the rest is applied all the same, unless --atomic was given.",
+    .summary = "Create or update objects from manifests.",
+    .text = "A manifest is YAML or JSON: 'kind' (app, job, vm, node, user, group, role, volume, "
+            "resource, profile) and the object's keys beside it. A file may contain several, "
+            "separated by '---'. A folder stands for all *.yaml, *.yml and *.json files below it. "
+            "Objects are applied in the order of their dependencies: groups before users, nodes "
+            "before apps. A job without an id is submitted as a new one. A resource's own kind is "
+            "called 'type' in a manifest.\n\n"
+            "Each object is printed as created, changed or unchanged. Errors are printed with file "
+            "and line; the other objects are still applied, unless --atomic is given.",
     .examples = "  berth apply -f photos.yaml\n"
                 "  berth apply -f cluster/ --dry-run\n"
                 "  berth get app photos -o yaml | sed 's/replicas: 1/replicas: 3/' | berth apply -f -",

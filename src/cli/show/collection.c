@@ -280,12 +280,12 @@ static int kind_unknown(const struct cli *cli, const char *word)
     const char *near = collection_near(word);
 
     if (near)
-        return cli_fail(cli, EXIT_USAGE, "no kind '%s'; did you mean '%s'?", word, near);
-    return cli_fail(
-        cli, EXIT_USAGE,
-        "no kind '%s'; there are apps, jobs, vms, instances, nodes, volumes, secrets, users, groups, roles, tokens, "
-        "profiles, resources, queues, policies, windows, domains and crons",
-        word);
+        return cli_fail(cli, EXIT_USAGE, "unknown kind '%s'; did you mean '%s'?", word, near);
+    return cli_fail(cli, EXIT_USAGE,
+                    "unknown kind '%s'; kinds are apps, jobs, vms, instances, nodes, volumes, secrets, "
+                    "users, groups, roles, tokens, profiles, resources, queues, policies, windows, domains "
+                    "and crons",
+                    word);
 }
 
 int targets_parse(const struct cli *cli, const struct operands *operands, bool whole, struct targets *ret)
@@ -308,21 +308,20 @@ int targets_parse(const struct cli *cli, const struct operands *operands, bool w
         else if (i == 0)
             shared = c;
         else
-            return cli_fail(cli, EXIT_USAGE, "'%s' should be KIND/ID as the words before it are", word);
+            return cli_fail(cli, EXIT_USAGE, "expected KIND/ID like the arguments before it, found '%s'", word);
     }
     if (shared && ret->len == 0) {
         if (!whole)
-            return cli_fail(cli, EXIT_USAGE, "which %s? Name its ID; 'berth get %s' lists them", shared->kind,
+            return cli_fail(cli, EXIT_USAGE, "missing ID of the %s; 'berth get %s' lists the IDs", shared->kind,
                             shared->plural);
         vec_push(ret, ((struct target){shared, NULL}));
     }
     for (size_t i = 0; i < ret->len; i++) {
         const char *id = ret->at[i].id;
         if (id && !*id)
-            return cli_fail(cli, EXIT_USAGE, "an id is empty; 'berth get %s' lists them",
-                            ret->at[i].collection->plural);
+            return cli_fail(cli, EXIT_USAGE, "empty ID; 'berth get %s' lists the IDs", ret->at[i].collection->plural);
         if (id && strchr(id, '/'))
-            return cli_fail(cli, EXIT_USAGE, "'%s' is no id: it has a '/'; say KIND ID... or KIND/ID...", id);
+            return cli_fail(cli, EXIT_USAGE, "invalid ID '%s': it contains a '/'; use KIND ID... or KIND/ID...", id);
     }
     return EXIT_OK;
 }

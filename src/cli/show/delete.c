@@ -14,10 +14,11 @@ struct delete_values {
 
 /* The first row is only for `delete`. */
 static const struct option options[] = {
-    OPTION_LIST_ROW("filename", 'f', delete_values, files, "FILE", "Delete what these manifests name, the last first."),
+    OPTION_LIST_ROW("filename", 'f', delete_values, files, "FILE",
+                    "Delete the objects in these manifests, in reverse order."),
     OPTION_FLAG_ROW("force", 0, delete_values, force,
-                    "A node even if something runs on it, a user with all that is theirs."),
-    OPTION_FLAG_ROW("missing-ok", 0, delete_values, missing_ok, "What is not there is no failure."),
+                    "Delete nodes even if pods run there, and users with all their objects."),
+    OPTION_FLAG_ROW("missing-ok", 0, delete_values, missing_ok, "Ignore objects that do not exist."),
     DRY_RUN_ROW(delete_values, dry_run),
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };
@@ -78,7 +79,7 @@ static int targets_read(const struct cli *cli, const struct delete_values *v, st
     for (size_t i = manifests->len; i-- > 0;) {
         const struct manifest *m = &manifests->at[i];
         if (!m->id)
-            return cli_fail(cli, EXIT_FAILED, "%s: a job without an id; 'berth get jobs' lists them", m->place);
+            return cli_fail(cli, EXIT_FAILED, "%s: job without an id; 'berth get jobs' lists the ids", m->place);
         vec_push(ret, ((struct target){m->collection, m->id}));
     }
     return EXIT_OK;
@@ -120,7 +121,7 @@ const struct command delete_command = {
     .name = "delete",
     .operands = "KIND ID... | -f FILE",
     .operands_max = OPERANDS_ANY,
-    .summary = "Delete objects. The instances of an app, a job or a vm are stopped.",
+    .summary = "Delete objects. Stops the instances of apps, jobs and vms.",
     .examples = "  berth delete app photos\n"
                 "  berth delete job/17 job/18\n"
                 "  berth delete -f cluster/ --dry-run",
@@ -151,10 +152,10 @@ const struct command delete_command = {
         .run = run,                                                                                                    \
     }
 
-RM_COMMAND(app, "Delete apps; their instances are stopped.", SECTION_WORK);
+RM_COMMAND(app, "Delete apps and stop their instances.", SECTION_WORK);
 RM_COMMAND(vm, "Delete virtual machines.", SECTION_WORK);
-RM_COMMAND(secret, "Remove secrets that no app or job names.", SECTION_WORK);
-RM_COMMAND(optask, "Forget OpTasks that do not run; nodes remember what was done.", SECTION_CLUSTER);
+RM_COMMAND(secret, "Remove secrets that no app or job uses.", SECTION_WORK);
+RM_COMMAND(optask, "Remove OpTasks that do not run; nodes keep their record of completed runs.", SECTION_CLUSTER);
 RM_COMMAND(user, "Remove users.", SECTION_PEOPLE);
 RM_COMMAND(group, "Remove groups.", SECTION_PEOPLE);
 RM_COMMAND(token, "Revoke tokens.", SECTION_PEOPLE);

@@ -138,7 +138,7 @@ const struct command describe_command = {
     .operands = "KIND ID...",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "Show everything about an object: its fields, its status, its instances, what happened to it.",
+    .summary = "Show all about an object: fields, status, instances and events.",
     .examples = "  berth describe app photos\n"
                 "  berth describe node n1\n"
                 "  berth describe job/17",

@@ -20,7 +20,7 @@ struct diff_values {
 
 static const struct option options[] = {
     OPTION_LIST_ROW("filename", 'f', diff_values, files, "FILE",
-                    "A manifest, a folder of them, or '-' for standard input; may be given several times."),
+                    "Manifest or folder of manifests; '-' is standard input; may be given several times."),
 };
 
 /* Writes a document as YAML without the fields that the daemon adds; "" for no document. */
@@ -95,7 +95,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 
     (void)operands;
     if (v->files.len == 0)
-        return cli_fail(cli, EXIT_USAGE, "what shall be compared? Say -f FILE, -f FOLDER, or -f - for standard input");
+        return cli_fail(cli, EXIT_USAGE, "nothing to compare: expected -f FILE, -f FOLDER, or -f - for standard input");
     for (size_t i = 0; i < v->files.len; i++)
         if (manifests_read(v->files.at[i], &manifests, &err) != 0)
             return cli_fail(cli, (enum exit_code)DIFF_TROUBLE, "%s", err.text);
@@ -109,9 +109,10 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command diff_command = {
     .name = "diff",
     .operands = "-f FILE",
-    .summary = "Show what 'berth apply' would change, without changing it.",
-    .text = "The server is asked what it would write; the difference is printed as 'diff -u' does, in YAML. The exit "
-            "code is 0 where nothing differs, 1 where something does, and 2 or more when it failed.",
+    .summary = "Show what 'berth apply' would change, without changing anything.",
+    .text = "Compares the objects on the server with the manifests after a dry run on the server, "
+            "and prints the differences as YAML in the format of 'diff -u'. Exit code: 0 without "
+            "differences, 1 with differences, 2 or more on failure.",
     .examples = "  berth diff -f photos.yaml && echo nothing to do",
     .options = options,
     .options_len = sizeof options / sizeof options[0],

@@ -37,11 +37,11 @@ static void session_cleanup(struct session *s)
 static void header_write(const struct session *s, const char *trouble, struct str *to)
 {
     str_addf(to,
-             "# %s %s: what you save is sent to the server. Lines that start with # are left out;\n"
-             "# save an empty file, or one without a change, to leave everything as it is.\n",
+             "# %s %s: saved changes are sent to the server. Lines that start with # are ignored;\n"
+             "# save an empty file, or one without a change, to cancel.\n",
              s->target->collection->kind, s->target->id);
     if (trouble)
-        str_addf(to, "#\n# NOT WRITTEN: %s\n", trouble);
+        str_addf(to, "#\n# NOT SAVED: %s\n", trouble);
     str_add(to, "#\n");
 }
 
@@ -110,9 +110,9 @@ static int failed(struct session *s, const struct api_trouble *trouble)
 
     editor_keep(&s->editor, &s->text);
     if (rc == EXIT_CONFLICT)
-        cli_hint(s->api->cli, "Edit it again to start from what it is now; your text is in %s.", path);
+        cli_hint(s->api->cli, "Edit the object again to start from its current version; your text is in %s.", path);
     else
-        cli_hint(s->api->cli, "Your text is in %s; 'berth apply -f %s' sends it.", path, path);
+        cli_hint(s->api->cli, "Your text is in %s; 'berth apply -f %s' applies it.", path, path);
     return rc;
 }
 
@@ -160,7 +160,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 
     int rc = targets_parse(cli, operands, false, &targets);
     if (rc == EXIT_OK && targets.len != 1)
-        rc = cli_fail(cli, EXIT_USAGE, "one object at a time can be edited");
+        rc = cli_fail(cli, EXIT_USAGE, "expected one object to edit");
     if (rc == EXIT_OK && !targets.at[0].collection->manifest)
         rc = cli_fail(cli, EXIT_USAGE, "%s cannot be edited", targets.at[0].collection->plural);
     if (rc == EXIT_OK)
@@ -186,8 +186,9 @@ const struct command edit_command = {
     .operands_min = 1,
     .operands_max = 2,
     .summary = "Edit an object as YAML in $VISUAL or $EDITOR.",
-    .text = "What the server refuses comes back into the editor with the reason above it; save it as it is to give up. "
-            "If somebody else has changed the object meanwhile, nothing is written and your text is kept in a file.",
+    .text = "If the server rejects the change, the editor opens again with the reason above the "
+            "text; save it unchanged to cancel. If another user has changed the object meanwhile, "
+            "nothing is saved on the server and your text is kept in a file.",
     .examples = "  berth edit app photos\n"
                 "  EDITOR=nano berth edit node n1",
     .options = options,

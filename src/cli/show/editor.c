@@ -30,7 +30,7 @@ int editor_open(struct editor *e, const char *name, struct berth_err *err)
             *p = '_';
     int fd = mkostemps(path.at, (int)strlen(".yaml"), O_CLOEXEC); /* 0600 */
     if (fd < 0)
-        return err_set(err, errno, "cannot make a file to edit (%s): %s", path.at, strerror(errno));
+        return err_set(err, errno, "cannot create a temporary file to edit (%s): %s", path.at, strerror(errno));
     (void)close(fd);
     e->path = str_take(&path);
     return 0;
@@ -60,7 +60,7 @@ static int file_read(const char *path, struct str *to, struct berth_err *err)
     bool failed = ferror(file);
     (void)fclose(file);
     if (failed || to->len > TEXT_MAX)
-        return err_set(err, EIO, "cannot read %s back", path);
+        return err_set(err, EIO, "cannot read %s", path);
     return 0;
 }
 
@@ -81,9 +81,9 @@ static int editor_wait(const char *command, const char *path, struct berth_err *
     }
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
-            return err_set(err, errno, "lost the editor: %s", strerror(errno));
+            return err_set(err, errno, "cannot wait for the editor: %s", strerror(errno));
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-        return err_set(err, ECHILD, "there is no editor '%s'; set VISUAL or EDITOR to one", command);
+        return err_set(err, ECHILD, "editor '%s' not found; set VISUAL or EDITOR", command);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         return err_set(err, ECHILD, "the editor '%s' failed", command);
     return 0;

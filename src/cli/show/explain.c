@@ -46,7 +46,10 @@ static int why_search(struct api *a, const char *id, json_t **ret)
     }
     if (rc == EXIT_NOT_FOUND && !is_number(id)) {
         struct target app = {collection_find(names[0]), id};
-        cli_fail(a->cli, EXIT_NOT_FOUND, "no app, vm or node '%s'; 'berth get apps' lists apps, and so on", id);
+        cli_fail(a->cli, EXIT_NOT_FOUND,
+                 "no app, vm or node '%s'; list them with 'berth get apps', 'berth get vms' or 'berth get "
+                 "nodes'",
+                 id);
         object_near(a, &app);
         return EXIT_NOT_FOUND;
     }
@@ -104,11 +107,11 @@ const struct command why_command = {
     .operands = "[KIND] ID",
     .operands_min = 1,
     .operands_max = 2,
-    .summary = "Say why an app, a job, a vm or a node is not as wished, and what would help.",
-    .text =
-        "Of a job that waits: its place in the order and what it is ranked by, every reason with the number of nodes, "
-        "who holds what it waits for, when it is expected to start and end, and what to change to start sooner.\n\n"
-        "For a cluster in a file instead of on a server there is 'berth plan FILE --why POD'.",
+    .summary = "Explain why an app, a job, a vm or a node is pending or unhealthy, and what would help.",
+    .text = "For a pending job: its queue position and the factors of its rank, every reason with "
+            "the number of nodes, the users of the resources it waits for, its expected start and "
+            "end, and the changes that would make it start sooner.\n\n"
+            "For a cluster in a file use 'berth plan FILE --why POD'.",
     .examples = "  berth why photos\n"
                 "  berth why job 17\n"
                 "  berth why node n1",

@@ -19,15 +19,17 @@ struct get_values {
 
 static const struct option options[] = {
     OPTION_CHOICE_ROW("output", 'o', get_values, output, output_choices,
-                      "A table, one with more columns, everything as JSON or YAML, or only KIND/ID."),
-    OPTION_FLAG_ROW("watch", 'w', get_values, watch, "Go on printing what changes, until interrupted."),
-    OPTION_TEXT_ROW("owner", 0, get_values, owner, "USER", "Only this user's."),
-    OPTION_TEXT_ROW("group", 0, get_values, group, "GROUP", "Only this group's."),
-    OPTION_TEXT_ROW("state", 0, get_values, state, "STATE", "Only those in this state, such as pending or running."),
-    OPTION_TEXT_ROW("node", 0, get_values, node, "NODE", "Of instances: only those on this node."),
-    OPTION_TEXT_ROW("workload", 0, get_values, workload, "ID", "Of instances: only those of this app, job or vm."),
-    OPTION_TEXT_ROW("sort", 0, get_values, sort, "COLUMN", "Sort by a column of the table, such as age; else by id."),
-    OPTION_COUNT_ROW("limit", 0, get_values, limit, 1, 0, "At most this many."),
+                      "Output format; wide adds columns, name prints only KIND/ID."),
+    OPTION_FLAG_ROW("watch", 'w', get_values, watch, "Print changes as they happen, until interrupted."),
+    OPTION_TEXT_ROW("owner", 0, get_values, owner, "USER", "Show only objects of this user."),
+    OPTION_TEXT_ROW("group", 0, get_values, group, "GROUP", "Show only objects of this group."),
+    OPTION_TEXT_ROW("state", 0, get_values, state, "STATE",
+                    "Show only objects in this state, such as pending or running."),
+    OPTION_TEXT_ROW("node", 0, get_values, node, "NODE", "Show only instances on this node."),
+    OPTION_TEXT_ROW("workload", 0, get_values, workload, "ID", "Show only instances of this app, job or vm."),
+    OPTION_TEXT_ROW("sort", 0, get_values, sort, "COLUMN",
+                    "Sort by this column of the table, such as age. Default: id."),
+    OPTION_COUNT_ROW("limit", 0, get_values, limit, 1, 0, "Maximum number of objects."),
 };
 
 /* Applies the filters that the server does not support for a kind. */
@@ -48,7 +50,7 @@ static int filter_add(const struct cli *cli, const struct collection *c, struct 
     if (!value || here)
         return EXIT_OK;
     if (!collection_filters(c, name))
-        return cli_fail(cli, EXIT_USAGE, "--%s is not for %s", name, c->plural);
+        return cli_fail(cli, EXIT_USAGE, "--%s does not apply to %s", name, c->plural);
     query_add(path, name, value);
     return EXIT_OK;
 }
@@ -227,7 +229,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     else
         rc = targets_parse(cli, operands, true, &targets);
     if (rc == EXIT_OK && v->watch && (targets.len != 1 || targets.at[0].id))
-        rc = cli_fail(cli, EXIT_USAGE, "--watch is for all of a kind; leave the ids out");
+        rc = cli_fail(cli, EXIT_USAGE, "--watch needs a single KIND without IDs");
     if (rc == EXIT_OK)
         rc = api_open(&api, cli);
     if (rc != EXIT_OK)
@@ -240,14 +242,13 @@ const struct command get_command = {
     .operands = "KIND [ID...]",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "List the objects of a kind, or show some of them.",
-    .text =
-        "KIND is one of apps, jobs, vms, instances, nodes, volumes, secrets, users, groups, roles, tokens, "
-        "profiles, resources, queues, policies, windows, domains, crons; the singular will do, and KIND/ID for both. Apps and vms have ids NAME.OWNER, and NAME alone "
-        "is your own.\n"
-        "\n"
-        "What -o yaml prints is a manifest that 'berth apply' takes. With --watch and -o json each change is one "
-        "line, as the API sends it.",
+    .summary = "List the objects of a kind, or show the named ones.",
+    .text = "KIND is one of apps, jobs, vms, instances, nodes, volumes, secrets, users, groups, "
+            "roles, tokens, profiles, resources, queues, policies, windows, domains, crons; the "
+            "singular and KIND/ID work as well. Apps and vms have IDs NAME.OWNER; NAME alone is your "
+            "own.\n\n"
+            "The output of -o yaml is a manifest for 'berth apply'. With --watch and -o json every "
+            "change is one line, as the API sends it.",
     .examples = "  berth get jobs --state pending\n"
                 "  berth get nodes -o wide --sort cpu\n"
                 "  berth get app photos -o yaml > photos.yaml\n"

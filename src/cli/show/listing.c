@@ -394,5 +394,5 @@ void instances_print(const struct cli *cli, const char *title, const json_t *ins
         listing_add(&listing, json_array_get(instances, i));
     listing_print(&listing);
     if (len > most)
-        fputs("... and more: 'berth get instances'\n", cli->out);
+        fputs("... more: 'berth get instances'\n", cli->out);
 }

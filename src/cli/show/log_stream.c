@@ -35,7 +35,7 @@ static void line_take(struct follower *f, const char *at, size_t len)
         str_add(&f->node, node);
     }
     if (json_is_true(json_object_get(line, "gap")))
-        cli_warn(f->stream->api->cli, "%s: a part of the log was rotated away meanwhile", f->stream->label);
+        cli_warn(f->stream->api->cli, "%s: a part of the log was lost to rotation", f->stream->label);
     if (json_is_string(out) && str_add_base64_bytes(&bytes, json_string_value(out), json_string_length(out)) &&
         bytes.len > 0)
         f->hung_up = !f->stream->piece(f->stream->ctx, str_text(&bytes), bytes.len);

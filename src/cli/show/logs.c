@@ -17,10 +17,9 @@ struct logs_values {
 };
 
 static const struct option options[] = {
-    OPTION_FLAG_ROW("follow", 'f', logs_values, follow, "Go on with what is written from now on."),
-    OPTION_COUNT_ROW("tail", 0, logs_values, tail, 0, 1000000000,
-                     "Only this many lines from the end; all if not given."),
-    OPTION_FLAG_ROW("previous", 'p', logs_values, previous, "Of the instance before the present one, which has ended."),
+    OPTION_FLAG_ROW("follow", 'f', logs_values, follow, "Follow the log."),
+    OPTION_COUNT_ROW("tail", 0, logs_values, tail, 0, 1000000000, "Show only the last N lines. Default: all."),
+    OPTION_FLAG_ROW("previous", 'p', logs_values, previous, "Show the log of the previous instance, which has ended."),
 };
 
 /* The log reader of one pod. */
@@ -215,7 +214,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
         rc = pod_name_read(&api, operands->at[0], &name);
     bool instance = rc == EXIT_OK && strcmp(name.kind, "instance") == 0;
     if (instance && v->previous)
-        return cli_fail(cli, EXIT_USAGE, "--previous is for apps and jobs; an instance has none before it");
+        return cli_fail(cli, EXIT_USAGE, "--previous applies to apps and jobs, not to an instance");
     if (rc == EXIT_OK && !instance)
         rc = pods_list(&api, &name, &pods);
     if (rc != EXIT_OK)
@@ -223,7 +222,8 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (!v->follow || pods.len <= 1)
         return print_all(&api, &name, &pods, v);
     if (pods.len > FOLLOWED_MAX)
-        return cli_fail(cli, EXIT_USAGE, "%s has %zu pods, more than %d to follow at once; name one, such as %s",
+        return cli_fail(cli, EXIT_USAGE,
+                        "%s has %zu pods, but at most %d can be followed at once; name one, such as %s",
                         operands->at[0], pods.len, FOLLOWED_MAX, pods.at[0].label);
     return follow_all(&api, &name, &pods, v);
 }
@@ -233,12 +233,12 @@ const struct command logs_command = {
     .operands = "POD",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Print what an app, a job or one of its pods has written.",
-    .text =
-        "POD is an APP or JOB for all its pods, APP/ORDINAL for one of them, or instance/ID. Lines of several pods "
-        "have the pod's name before them; those of one come byte for byte. The log of a pod that has ended is there "
-        "as long as its node keeps it. With -f the log goes on after a restart of the daemon or of the node's "
-        "agent, where it stopped; after ten minutes without the server the command gives up.",
+    .summary = "Print the logs of an app, a job or one of their pods.",
+    .text = "POD is an APP or JOB for all its pods, APP/ORDINAL for one of them, or instance/ID. "
+            "Lines of several pods are prefixed with the pod's name; the log of a single pod is "
+            "printed verbatim. The log of a pod that has ended is available as long as its node "
+            "keeps it. With -f the log continues where it stopped after a restart of the daemon or "
+            "of the node's agent; after ten minutes without the server the command gives up.",
     .examples = "  berth logs -f photos\n"
                 "  berth logs --tail 100 17/0\n"
                 "  berth logs --previous photos/1",

@@ -30,10 +30,10 @@ void manifests_done(struct manifests *m)
 static int kind_missing(const json_t *document, const char *place, struct berth_err *err)
 {
     if (json_object_get(document, "nodes") || json_object_get(document, "workloads"))
-        return err_set(err, EINVAL, "%s: a cluster file, which 'berth plan' reads; a manifest has a kind", place);
+        return err_set(err, EINVAL, "%s: this is a cluster file for 'berth plan'; a manifest has a kind", place);
     return err_set(err, EINVAL,
-                   "%s: no kind; say 'kind: app', or job, vm, node, user, group, role, volume, secret, resource, "
-                   "profile, queue, policy, window, domain, cron",
+                   "%s: missing kind: one of app, job, vm, node, user, group, role, volume, secret, "
+                   "resource, profile, queue, policy, window, domain, cron",
                    place);
 }
 
@@ -52,12 +52,12 @@ static int kind_read(const json_t *document, const char *place, const struct col
         return 0;
     }
     if (c)
-        return err_set(err, EINVAL, "%s: kind: a manifest cannot make %s", place, c->plural);
+        return err_set(err, EINVAL, "%s: kind: a manifest cannot create %s", place, c->plural);
     near = collection_near(word);
     if (near)
-        return err_set(err, EINVAL, "%s: kind: no kind '%s'; did you mean '%s'?", place, word, near);
+        return err_set(err, EINVAL, "%s: kind: unknown kind '%s'; did you mean '%s'?", place, word, near);
     return err_set(err, EINVAL,
-                   "%s: kind: no kind '%s'; there are app, job, vm, node, user, group, role, volume, "
+                   "%s: kind: unknown kind '%s'; kinds are app, job, vm, node, user, group, role, volume, "
                    "secret, resource, profile, queue, policy, window, domain, cron",
                    place, word);
 }

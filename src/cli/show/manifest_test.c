@@ -75,19 +75,19 @@ static void others_are_told(void **state)
     static const struct {
         const char *text, *says;
     } rows[] = {
-        {"name: x\n",                        "f:1: no kind; say 'kind: app'"                },
-        {"kind:\n",                          "f:1: no kind"                                 },
-        {"kind: 5\n",                        "f:1: kind: expected text"                     },
-        {"kind: ap\nname: x\n",              "f:1: kind: no kind 'ap'; did you mean 'app'?" },
-        {"kind: spaceship\n",                "f:1: kind: no kind 'spaceship'; there are app"},
-        {"kind: token\n",                    "f:1: kind: a manifest cannot make tokens"     },
-        {"kind: instance\nid: 1\n",          "f:1: kind: a manifest cannot make instances"  },
-        {"kind: app\n",                      "f:1: app: no name"                            },
-        {"kind: node\n",                     "f:1: node: no id"                             },
-        {"version: 1\nnodes: []\n",          "'berth plan' reads"                           },
-        {"just text\n",                      "f:1: expected an object with a kind"          },
-        {"[5]",                              "f:1: [0]: expected an object with a kind"     },
-        {"kind: app\nname: x\n---\nid: y\n", "f:4: no kind"                                 },
+        {"name: x\n",                        "f:1: missing kind: one of app"                     },
+        {"kind:\n",                          "f:1: no kind"                                      },
+        {"kind: 5\n",                        "f:1: kind: expected text"                          },
+        {"kind: ap\nname: x\n",              "f:1: kind: unknown kind 'ap'; did you mean 'app'?" },
+        {"kind: spaceship\n",                "f:1: kind: unknown kind 'spaceship'; kinds are app"},
+        {"kind: token\n",                    "f:1: kind: a manifest cannot create tokens"        },
+        {"kind: instance\nid: 1\n",          "f:1: kind: a manifest cannot create instances"     },
+        {"kind: app\n",                      "f:1: app: no name"                                 },
+        {"kind: node\n",                     "f:1: node: no id"                                  },
+        {"version: 1\nnodes: []\n",          "cluster file for 'berth plan'"                     },
+        {"just text\n",                      "f:1: expected an object with a kind"               },
+        {"[5]",                              "f:1: [0]: expected an object with a kind"          },
+        {"kind: app\nname: x\n---\nid: y\n", "f:4: no kind"                                      },
     };
 
     (void)state;

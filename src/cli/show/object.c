@@ -97,7 +97,7 @@ int object_try(struct api *a, const struct target *target, json_t **ret, struct 
         return rc;
     if (!json_is_object(answer.body)) {
         *ret_trouble = (struct api_trouble){.code = EXIT_FAILED, .status = answer.status};
-        err_set(&ret_trouble->err, EPROTO, "%s answered with something that is no object", a->connection.server);
+        err_set(&ret_trouble->err, EPROTO, "the response of %s is not an object", a->connection.server);
         return EXIT_FAILED;
     }
     *ret = take_ptr(&answer.body);
@@ -156,8 +156,7 @@ static int pair_value(const struct cli *cli, const char *word, const char *text,
     if (strchr("{[\"", text[0]) && text[0]) {
         json_error_t problem;
         *ret = json_loadb(text, len, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &problem);
-        return *ret ? EXIT_OK
-                    : cli_fail(cli, EXIT_USAGE, "%s: the value starts as JSON but is none: %s", word, problem.text);
+        return *ret ? EXIT_OK : cli_fail(cli, EXIT_USAGE, "%s: invalid JSON: %s", word, problem.text);
     }
     if (len == 0) {
         *ret = json_string("");
@@ -166,7 +165,7 @@ static int pair_value(const struct cli *cli, const char *word, const char *text,
     int rc = yaml_scalar(text, len, ret);
     if (rc == 0 && *ret)
         return EXIT_OK;
-    err_set(&err, -rc, "not a number that can be kept; put it in double quotes if it is text");
+    err_set(&err, -rc, "number out of range; put text in double quotes");
     return cli_fail(cli, EXIT_USAGE, "%s: %s", word, err.text);
 }
 
@@ -208,7 +207,7 @@ int pairs_parse(const struct cli *cli, const char *const *words, size_t len, jso
         key[equals - words[i]] = '\0';
         json_t *parent = parent_of(ret, key, &last);
         if (!parent || !*last)
-            return cli_fail(cli, EXIT_USAGE, "'%s' names no key that can be set", words[i]);
+            return cli_fail(cli, EXIT_USAGE, "'%s': not a key that can be set", words[i]);
         json_object_set(parent, last, value);
     }
     return EXIT_OK;

@@ -39,7 +39,7 @@ struct change_values {
     bool dry_run;
 };
 #define DRY_RUN_ROW(values, field)                                                                                     \
-    OPTION_FLAG_ROW("dry-run", 0, values, field, "Check everything and say what would happen, but change nothing.")
+    OPTION_FLAG_ROW("dry-run", 0, values, field, "Validate and show what would happen, without changing anything.")
 extern const struct option change_options[];
 extern const size_t change_options_len;
 

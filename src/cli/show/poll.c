@@ -26,7 +26,7 @@ bool look_tell(struct look *l, const struct api *a)
     if (!l->away || l->told)
         return false;
     l->told = true;
-    cli_warn(a->cli, "the server does not answer; waiting goes on until it does");
+    cli_warn(a->cli, "the server does not respond; waiting until it does");
     cli_hint(a->cli, "%s", l->trouble.err.text);
     return true;
 }

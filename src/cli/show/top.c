@@ -25,9 +25,8 @@ struct top_values {
 };
 
 static const struct option options[] = {
-    OPTION_CHOICE_ROW("sort", 0, top_values, order, order_choices,
-                      "By what is used of it, the most first; or by name."),
-    OPTION_CHOICE_ROW("output", 'o', top_values, form, view_choices, "For people, or everything as JSON or YAML."),
+    OPTION_CHOICE_ROW("sort", 0, top_values, order, order_choices, "Sort by usage, highest first, or by name."),
+    OPTION_CHOICE_ROW("output", 'o', top_values, form, view_choices, "Output format."),
 };
 
 /* One row; unknown quantities are -1. */
@@ -232,7 +231,7 @@ static void rows_print(const struct cli *cli, const struct rows *rows, bool node
     table_print(&table);
     table_done(&table);
     if (!rows->some_used)
-        cli_hint(cli, "No node has said yet what is used; agents report it.");
+        cli_hint(cli, "No usage data yet; agents report usage periodically.");
 }
 
 static json_t *amounts_json(const int64_t amounts[static SHOWN])
@@ -275,7 +274,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (operands->len == 0)
         return top_live(cli);
     if (!of_nodes && strcmp(what, "pods") != 0 && strcmp(what, "pod") != 0)
-        return cli_fail(cli, EXIT_USAGE, "top is of nodes or pods, not of '%s'", what);
+        return cli_fail(cli, EXIT_USAGE, "top supports nodes and pods, not '%s'", what);
     int rc = api_open(&api, cli);
     if (rc == EXIT_OK)
         rc = api_list(&api, "/v1/instances", 0, &instances, NULL);
@@ -297,7 +296,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (rows.len > 0)
         rows_print(cli, &rows, of_nodes);
     else
-        fprintf(cli->out, "There are no %s.\n", of_nodes ? "nodes" : "pods");
+        fprintf(cli->out, "No %s.\n", of_nodes ? "nodes" : "pods");
     return EXIT_OK;
 }
 
@@ -307,13 +306,13 @@ const struct command top_command = {
     .name = "top",
     .operands = "[nodes|pods]",
     .operands_max = 1,
-    .summary = "Watch the cluster, the queue and your jobs; or print what nodes or pods use.",
-    .text =
-        "Alone it is a live view: what is held of the cluster, by domain, your jobs, and what waits. 'q' ends it, 'j' and "
-        "'k' (or the arrows) scroll the queue, 's' sorts it in another way. Where its output is no terminal it prints one "
-        "picture.\n\n"
-        "With nodes or pods: use is what agents reported last. Shares are of what a pod has requested, or of what a node can give away. "
-        "What the pods of a node request is shown to those who may see all of them.",
+    .summary = "Watch the cluster, the queue and your jobs; or print the usage of nodes or pods.",
+    .text = "Without an argument it shows a live view: the allocation of the cluster by domain, your "
+            "jobs and the queue. Keys: 'q' quits, 'j' and 'k' (or the arrows) scroll the queue, 's' "
+            "changes its order. If the output is not a terminal, the view is printed once.\n\n"
+            "With nodes or pods it shows the usage that agents reported last, in percent of the "
+            "requests of a pod or of the allocatable resources of a node. The requests on a node are "
+            "shown only to users who may see all pods.",
     .examples = "  berth top\n"
                 "  berth top nodes\n"
                 "  berth top pods --sort memory",

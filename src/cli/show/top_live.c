@@ -166,9 +166,9 @@ static void jobs_draw(const struct view *v, struct str *to, const struct picture
         else
             str_add(to, "     ");
         if (standing)
-            str_addf(to, "  place %" JSON_INTEGER_FORMAT ", starts %s",
+            str_addf(to, "  position %" JSON_INTEGER_FORMAT ", starts %s",
                      json_integer_value(json_object_get(standing, "position")),
-                     *expected_text(standing, "start", p->now_ns, when) ? when : "nobody knows when");
+                     *expected_text(standing, "start", p->now_ns, when) ? when : "at an unknown time");
         else if (*left_text(json_object_get(job, "status"), "until", p->now_ns, when))
             str_addf(to, "  %s left", when);
         str_add_char(to, '\n');
@@ -227,7 +227,7 @@ static void queue_draw(struct view *v, struct str *to, const struct picture *p, 
     if (!p->queue)
         return;
     v->from = len > most ? v->from > len - most ? len - most : v->from : 0;
-    str_addf(to, "\n%sQueue (%s wait), by %s%s\n", cli_paint(v->cli, COLOR_BOLD),
+    str_addf(to, "\n%sQueue (%s pending), by %s%s\n", cli_paint(v->cli, COLOR_BOLD),
              show_count((uint64_t)json_integer_value(json_object_get(p->queue, "total"))).text, order_names[v->order],
              cli_paint(v->cli, COLOR_NONE));
     if (len == 0)

@@ -61,10 +61,10 @@ static void end_told(struct stream *s, const char *code)
         enum exit_code exit; /* EXIT_OK: a new stream may continue */
         const char *text;
     } rows[] = {
-        {"compacted",       EXIT_FAILED,  "the server has forgotten what lies between; watch again"},
-        {"unauthenticated", EXIT_REFUSED, "the token has expired or was revoked"                   },
+        {"compacted",       EXIT_FAILED,  "the server no longer has the changes since then; restart the watch"},
+        {"unauthenticated", EXIT_REFUSED, "the token has expired or was revoked"                              },
  /* slow, stopping */
-        {NULL,              EXIT_OK,      ""                                                       },
+        {NULL,              EXIT_OK,      ""                                                                  },
     };
     size_t i = 0;
 
@@ -177,7 +177,7 @@ static void *stream_main(void *ctx)
         if (s->trouble.code != EXIT_OK)
             break;
         if (s->own && !s->away && !s->ended)
-            cli_warn(s->api.cli, "the server does not answer; what changes is printed when it is back");
+            cli_warn(s->api.cli, "the server does not respond; changes are printed when it is back");
         s->away |= !s->ended;
         moment_pass();
     }

@@ -24,16 +24,17 @@ struct plan_values {
 
 static const struct option options[] = {
     OPTION_TEXT_ROW("why", 0, plan_values, why, "POD",
-                    "Say only what becomes of this pod, and why. POD is WORKLOAD or WORKLOAD/ORDINAL."),
+                    "Explain the decision for this pod only. POD is WORKLOAD or WORKLOAD/ORDINAL."),
     OPTION_TEXT_ROW("profile", 0, plan_values, profile, "NAME",
-                    "Filters and scores: one defined in the file, or built in (see 'berth profiles')."),
+                    "Profile of filters and scores: one defined in the file, or a built-in one (see 'berth "
+                    "profiles')."),
     OPTION_CHOICE_ROW("output", 'o', plan_values, output, outputs,
-                      "A table (large plans are folded), every action, or one JSON object."),
-    OPTION_FLAG_ROW("summary", 0, plan_values, summary, "Only counts, by action and cause."),
-    OPTION_FLAG_ROW("strict", 0, plan_values, strict, "End with exit code 3 when something is pending."),
+                      "Output format; table groups the actions of large plans, wide lists every action."),
+    OPTION_FLAG_ROW("summary", 0, plan_values, summary, "Print only counts by action and cause."),
+    OPTION_FLAG_ROW("strict", 0, plan_values, strict, "Exit with code 3 if pods are pending."),
     OPTION_TEXT_ROW("now", 0, plan_values, now, "TIME",
-                    "Plan for this moment, not the file's: 2026-03-01T12:00:00Z, or seconds since 1970."),
-    OPTION_COUNT_ROW("seed", 0, plan_values, seed, 0, 0, "Of the seeded random score; in place of the file's."),
+                    "Plan for this time instead of the file's: 2026-03-01T12:00:00Z, or seconds since 1970."),
+    OPTION_COUNT_ROW("seed", 0, plan_values, seed, 0, 0, "Seed of the random score, instead of the file's."),
 };
 
 struct job {
@@ -82,8 +83,9 @@ static int profile_unknown(const struct job *job)
         suggest_offer(&near, berth_profile_at(i)->name);
     if (near.len)
         return cli_fail(job->cli, EXIT_FAILED, "no profile '%s'; did you mean '%s'?", name, near.at[0]);
-    return cli_fail(job->cli, EXIT_FAILED, "no profile '%s'; 'berth profiles' lists those built in, and the file %s",
-                    name, job->file.profiles_len ? "has others" : "has none of its own");
+    return cli_fail(job->cli, EXIT_FAILED,
+                    "no profile '%s'; 'berth profiles' lists the built-in profiles, and the file %s", name,
+                    job->file.profiles_len ? "defines others" : "defines none");
 }
 
 static int make_plan(struct job *job)
@@ -142,7 +144,8 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     __attribute__((cleanup(job_cleanup))) struct job job = {.cli = cli, .values = values};
 
     if (job.values->why && job.values->output == OUTPUT_JSON)
-        return cli_fail(cli, EXIT_USAGE, "--why prints text; -o json alone has the reasons of every pod that waits");
+        return cli_fail(cli, EXIT_USAGE,
+                        "--why prints text only; -o json without --why includes the reasons of all pending pods");
     int rc = read_file(&job, operands->at[0]);
     if (rc == EXIT_OK)
         rc = make_plan(&job);
@@ -158,12 +161,12 @@ const struct command plan_command = {
     .operands = "FILE",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Read a cluster from a file and print what to do: what is placed, moved, stopped, and what must wait.",
-    .text = "FILE describes the nodes, the workloads and what runs already, in JSON or YAML; '-' is standard input. "
-            "Nothing is changed: the plan is a function of the file.\n"
-            "\n"
-            "With -o json one object is printed: 'actions' (each with op, pod, node) and 'pending' (each with pod and "
-            "reasons: reason, nodes, text).",
+    .summary = "Plan a cluster from a file: print the pods to place, move and stop, and the pending "
+               "pods.",
+    .text = "FILE describes the nodes, the workloads and the running instances in JSON or YAML; '-' "
+            "is standard input. Nothing is changed: the plan depends only on the file.\n\n"
+            "With -o json one object is printed: 'actions' (each with op, pod, node) and 'pending' "
+            "(each with pod and reasons: reason, nodes, text).",
     .examples = "  berth plan examples/lab.yaml\n"
                 "  berth plan examples/lab.yaml --why pretrain/0\n"
                 "  berth plan cluster.json -o json | jq '.actions | length'",

@@ -40,7 +40,7 @@ const char *action_note(const struct berth_action *action, char *buf, size_t siz
         at += (size_t)snprintf(buf, size, "%s limit %s", action->resource,
                                quantity_print(action->resource, action->limit, amount));
     if (action->replaces && at < size)
-        at += (size_t)snprintf(buf + at, size - at, "takes over from #%" PRIu64, action->replaces);
+        at += (size_t)snprintf(buf + at, size - at, "replaces #%" PRIu64, action->replaces);
     for (size_t i = 0; i < action->waits_len && at < size; i++) {
         if (i == 4) {
             snprintf(buf + at, size - at, " and %zu more", action->waits_len - i);
@@ -183,8 +183,7 @@ static void folded_print(const struct plan_view *v, const struct fold *fold)
     for (size_t i = len; i < fold->rows.len; i++)
         rest += fold->rows.at[i].pods;
     if (rest)
-        fprintf(v->cli->out, "... and %s more action%s; -o wide shows each one.\n", show_count(rest).text,
-                plural(rest));
+        fprintf(v->cli->out, "... and %s more action%s; -o wide shows all.\n", show_count(rest).text, plural(rest));
 }
 
 void plan_view_actions(const struct plan_view *v)
@@ -258,7 +257,7 @@ void plan_view_reasons(const struct plan_view *v, const struct berth_pending *pe
         const struct berth_reason *reason = &pending->reasons[i];
         char text[1024];
         if (full && reason->only && reason->only != reason->nodes)
-            snprintf(text, sizeof text, "%s (%s of these for nothing else)", reason->text,
+            snprintf(text, sizeof text, "%s (the only reason on %s of them)", reason->text,
                      show_count(reason->only).text);
         else
             snprintf(text, sizeof text, "%s", reason->text);
@@ -285,7 +284,7 @@ void plan_view_pending(const struct plan_view *v)
         plan_view_reasons(v, &pending, false);
     }
     if (shown < len)
-        fprintf(v->cli->out, "  ... and %s more workloads; -o wide shows each one.\n", show_count(len - shown).text);
+        fprintf(v->cli->out, "  ... and %s more workloads; -o wide shows all.\n", show_count(len - shown).text);
 }
 
 static void moment_print(const struct cli *cli, int64_t now_ns, int64_t at_ns)
@@ -309,8 +308,8 @@ static void moment_print(const struct cli *cli, int64_t now_ns, int64_t at_ns)
         i++;
     gmtime_r(&at, &tm);
     strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    fprintf(cli->out, "Time alone changes nothing before %s (in %" PRId64 " %s).\n", text, seconds / units[i].seconds,
-            units[i].name);
+    fprintf(cli->out, "Without changes, the next plan is due at %s (in %" PRId64 " %s).\n", text,
+            seconds / units[i].seconds, units[i].name);
 }
 
 void plan_view_summary(const struct plan_view *v, double seconds, int64_t now_ns)
@@ -321,10 +320,10 @@ void plan_view_summary(const struct plan_view *v, double seconds, int64_t now_ns
     int64_t recheck_ns = berth_plan_recheck_ns(v->plan);
 
     if (berth_plan_alarm(v->plan))
-        fprintf(
-            cli->out,
-            "%sAlarm:%s more than a third of the nodes are lost. Nothing was replaced; look at the network first.\n",
-            cli_paint(cli, COLOR_RED), cli_paint(cli, COLOR_NONE));
+        fprintf(cli->out,
+                "%sAlarm:%s more than a third of the nodes are lost. Lost pods are not replaced; check "
+                "the network first.\n",
+                cli_paint(cli, COLOR_RED), cli_paint(cli, COLOR_NONE));
     if (actions)
         fprintf(cli->out, "Planned %s action%s", show_count(actions).text, plural(actions));
     else

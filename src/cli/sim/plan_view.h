@@ -23,7 +23,7 @@ void plan_view_summary(const struct plan_view *v, double seconds, int64_t now_ns
 /* Prints one pending workload; `full` adds how many nodes are rejected for one reason only. */
 void plan_view_reasons(const struct plan_view *v, const struct berth_pending *pending, bool full);
 
-/* Writes what an action says beyond pod and node: "takes over from #12", "waits for #3, #4". Returns buf. */
+/* Writes what an action says beyond pod and node: "replaces #12", "waits for #3, #4". Returns buf. */
 const char *action_note(const struct berth_action *action, char *buf, size_t size);
 
 uint64_t plan_pending_pods(struct berth_plan *plan);

@@ -58,7 +58,7 @@ static void profiles_list(const struct cli *cli)
         if (profile->steps && at < sizeof text)
             (void)snprintf(text + at, sizeof text - at, "; in %" PRIu32 " steps", profile->steps);
         if (at == 0)
-            snprintf(text, sizeof text, "no scores: the first node that passes the filters");
+            snprintf(text, sizeof text, "no scores: selects the first node that passes the filters");
         entry(cli, 2 + width + 2, profile->name, text);
     }
 }
@@ -67,16 +67,16 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 {
     (void)values;
     (void)operands;
-    heading(cli, "Profiles", ": scores with their weights; the first is the default");
+    heading(cli, "Profiles", ": scores with weights; the first profile is the default");
     profiles_list(cli);
     fputc('\n', cli->out);
-    heading(cli, "Filters", ": which nodes may take a pod; each profile uses all unless it names some");
+    heading(cli, "Filters", ": select the nodes that can run a pod; a profile uses all filters unless it names some");
     list(cli, berth_filter_at);
     fputc('\n', cli->out);
-    heading(cli, "Scores", ": which of those nodes is best");
+    heading(cli, "Scores", ": rank these nodes");
     list(cli, berth_score_at);
     fputc('\n', cli->out);
-    heading(cli, "Reasons", ": nodes refuse a pod because they ..., or a pod waits because ...");
+    heading(cli, "Reasons", ": why nodes reject a pod, or why a pod waits");
     list(cli, berth_reason_at);
     return EXIT_OK;
 }
@@ -85,8 +85,8 @@ const struct command profiles_command = {
     .name = "profiles",
     .operands = "",
     .summary = "List the built-in profiles, filters, scores and reasons.",
-    .text = "A cluster file may define profiles of its own from these filters and scores; 'berth plan --profile NAME' "
-            "plans with one.",
+    .text = "A cluster file can define its own profiles from these filters and scores; 'berth plan "
+            "--profile NAME' selects one.",
     .section = SECTION_FILES,
     .run = run,
 };

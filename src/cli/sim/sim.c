@@ -22,20 +22,18 @@ struct sim_values {
 };
 
 static const struct option options[] = {
-    OPTION_COUNT_ROW("seed", 0, sim_values, seed, 0, 0, "Everything that happens follows from it; 1 if not given."),
+    OPTION_COUNT_ROW("seed", 0, sim_values, seed, 0, 0, "Seed of the whole run. Default: 1."),
     OPTION_TEXT_ROW("hours", 0, sim_values, hours, "HOURS",
-                    "How long, in virtual time, also a part like 0.5; 1 if not given."),
-    OPTION_COUNT_ROW("nodes", 0, sim_values, nodes, 1, 1000, "How many; drawn from the seed if not given."),
-    OPTION_COUNT_ROW("users", 0, sim_values, users, 1, 100, "How many; drawn from the seed if not given."),
-    OPTION_COUNT_ROW("people", 0, sim_values, people, 1, 10000, "How busy people are, in percent of what is usual."),
-    OPTION_COUNT_ROW("trouble", 0, sim_values, trouble, 1, 10000,
-                     "How often faults come, in percent of what is usual."),
-    OPTION_TEXT_ROW(
-        "faults", 0, sim_values, faults, "LIST",
-        "Which may happen, by name and with commas; `-NAME`: all but that one. All if not given; `help` lists them."),
-    OPTION_FLAG_ROW("trace", 0, sim_values, trace, "Print a line for every event."),
-    OPTION_FLAG_ROW("quiet", 'q', sim_values, quiet, "Print nothing unless an invariant is broken."),
-    OPTION_CHOICE_ROW("output", 'o', sim_values, output, outputs, "Text, or one JSON object."),
+                    "Virtual hours to run; fractions such as 0.5 are allowed. Default: 1."),
+    OPTION_COUNT_ROW("nodes", 0, sim_values, nodes, 1, 1000, "Number of nodes. Default: random."),
+    OPTION_COUNT_ROW("users", 0, sim_values, users, 1, 100, "Number of users. Default: random."),
+    OPTION_COUNT_ROW("people", 0, sim_values, people, 1, 10000, "User activity, in percent of normal."),
+    OPTION_COUNT_ROW("trouble", 0, sim_values, trouble, 1, 10000, "Frequency of faults, in percent of normal."),
+    OPTION_TEXT_ROW("faults", 0, sim_values, faults, "LIST",
+                    "Comma-separated faults to inject; `-NAME` excludes one; `help` lists them. Default: all."),
+    OPTION_FLAG_ROW("trace", 0, sim_values, trace, "Print one line per event."),
+    OPTION_FLAG_ROW("quiet", 'q', sim_values, quiet, "Print only broken invariants."),
+    OPTION_CHOICE_ROW("output", 'o', sim_values, output, outputs, "Output format."),
 };
 
 struct run {
@@ -77,8 +75,8 @@ static const struct {
     ROW(watched, "changes watched"),
     ROW(crashes, "crashes of the daemon"),
     ROW(store_failures, "failures of the store"),
-    ROW(lost_nodes, "nodes that fell silent"),
-    ROW(double_agents, "words of false agents"),
+    ROW(lost_nodes, "nodes that stopped reporting"),
+    ROW(double_agents, "messages of forged agents"),
 #undef ROW
 };
 
@@ -165,7 +163,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     (void)operands;
 
     if (v->hours && !hours_parse(v->hours, &r.hours))
-        return cli_fail(cli, EXIT_USAGE, "--hours: expected a number of hours above 0, like 24 or 0.5");
+        return cli_fail(cli, EXIT_USAGE, "--hours: expected a number of hours above 0, such as 24 or 0.5");
     if (v->faults && strcmp(v->faults, "help") == 0)
         return print_faults(cli);
     if (v->faults && sim_faults_parse(v->faults, &faults, &err) < 0)
@@ -198,12 +196,14 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command sim_cluster_command = {
     .name = "sim cluster",
     .operands = "",
-    .summary = "Run a whole cluster under a seed, with faults, and check the invariants after every event.",
-    .text =
-        "The real logic of the daemon and of every agent runs in this process, over a store in memory, made-up machines "
-        "and a virtual clock. Programs start, end, fail and refuse to stop; people use and misuse the API; daemon and "
-        "agents are killed, machines start anew, links are cut, disks fill up, clocks jump. A breach is told with the "
-        "command that shows it again, the event and the number of the invariant, and ends with exit code 1.",
+    .summary = "Simulate a whole cluster from a seed, with faults, and check the invariants after every "
+               "event.",
+    .text = "Runs the real logic of the daemon and of every agent in this process, with a store in "
+            "memory, simulated machines and a virtual clock. Programs start, exit, fail and ignore "
+            "signals; users call the API correctly and incorrectly; the daemon and agents are "
+            "killed, machines reboot, links fail, disks fill up, clocks jump. A broken invariant is "
+            "reported with its number, the event and the command that reproduces it; the exit code "
+            "is 1.",
     .examples = "  berth sim cluster --seed 7 --hours 24\n"
                 "  berth sim cluster --seed 7 --hours 0.1 --trace\n"
                 "  berth sim cluster --nodes 5 --faults partition,agent-kill -o json",

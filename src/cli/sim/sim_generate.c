@@ -17,16 +17,18 @@ struct generate_values {
 };
 
 static const struct option options[] = {
-    OPTION_COUNT_ROW("seed", 0, generate_values, seed, 0, 0, "Everything follows from it; 1 if not given."),
-    OPTION_COUNT_ROW("jobs", 0, generate_values, jobs, 1, SIM_GENERATE_JOBS_MAX, "How many; 1000 if not given."),
+    OPTION_COUNT_ROW("seed", 0, generate_values, seed, 0, 0, "Seed of the trace. Default: 1."),
+    OPTION_COUNT_ROW("jobs", 0, generate_values, jobs, 1, SIM_GENERATE_JOBS_MAX, "Number of jobs. Default: 1000."),
     OPTION_TEXT_ROW("load", 0, generate_values, load, "LOAD",
-                    "What the jobs take of the machine on average, like 0.8 (if not given); above 1 the queue grows."),
-    OPTION_COUNT_ROW("procs", 0, generate_values, procs, 1, 100000000, "Processors of the machine; 256 if not given."),
+                    "Average load of the machine; above 1 the queue grows. Default: 0.8."),
+    OPTION_COUNT_ROW("procs", 0, generate_values, procs, 1, 100000000, "Processors of the machine. Default: 256."),
     OPTION_COUNT_ROW("gpus", 0, generate_values, gpus, 1, 10000000,
-                     "GPUs of the machine: jobs ask for GPUs, some for a share of one; the load counts in these."),
-    OPTION_COUNT_ROW("users", 0, generate_values, users, 1, 100000, "How many; 20 if not given."),
+                     "GPUs of the machine: jobs request GPUs, some of them shares, and the load is measured "
+                     "in GPUs."),
+    OPTION_COUNT_ROW("users", 0, generate_values, users, 1, 100000, "Number of users. Default: 20."),
     OPTION_CHOICE_ROW("output", 'o', generate_values, output, outputs,
-                      "Berth's own CSV (docs/sim.md), or the Standard Workload Format, which knows no GPUs."),
+                      "Output format: Berth's CSV (docs/sim.md), or the Standard Workload Format, which has no "
+                      "GPUs."),
 };
 
 static bool load_parse(const char *text, double *ret)
@@ -56,9 +58,9 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 
     sim_trace_init(&trace);
     if (v->load && !load_parse(v->load, &g.load))
-        return cli_fail(cli, EXIT_USAGE, "--load: expected a number above 0 and at most 100, like 0.8");
+        return cli_fail(cli, EXIT_USAGE, "--load: expected a number above 0 and at most 100, such as 0.8");
     if (v->output == OUTPUT_SWF && g.gpus)
-        return cli_fail(cli, EXIT_USAGE, "--gpus: the Standard Workload Format knows no GPUs; use -o csv");
+        return cli_fail(cli, EXIT_USAGE, "--gpus: the Standard Workload Format has no GPUs; use -o csv");
     if (sim_generate(&g, &trace, &err) < 0)
         return cli_fail(cli, EXIT_USAGE, "%s", err.text);
     if (v->output == OUTPUT_SWF)
@@ -74,11 +76,11 @@ const struct command sim_generate_command = {
     .operands_min = 1,
     .operands_max = 1,
     .words = kinds,
-    .summary = "Make a trace of jobs from a seed, for `berth sim run`.",
-    .text =
-        "KIND is lublin (sizes, run times and bursts after Lublin and Feitelson, with their daily cycle), poisson (jobs come at any "
-        "time alike) or diurnal (more by day than by night, fewer at the weekend). In the last two each user has a few programs "
-        "that behave alike. The same seed gives the same bytes on every machine.",
+    .summary = "Generate a job trace from a seed, for `berth sim run`.",
+    .text = "KIND is lublin (sizes, run times and bursts after Lublin and Feitelson, with a daily "
+            "cycle), poisson (constant arrival rate) or diurnal (more jobs by day than by night, "
+            "fewer at the weekend). In the last two each user has a few programs with similar jobs. "
+            "The same seed yields the same bytes on every machine.",
     .examples = "  berth sim generate lublin --jobs 5000 --procs 256 --load 0.9 > jobs.csv\n"
                 "  berth sim generate diurnal --seed 7 --gpus 64 > training.csv\n"
                 "  berth sim generate poisson -o swf > jobs.swf",

@@ -17,13 +17,14 @@ struct muri_values {
 };
 
 static const struct option options[] = {
-    OPTION_TEXT_ROW(
-        "policy", 0, muri_values, policy, "NAME",
-        "Who runs: srtf (shortest remaining time first; if not given), srsf (shortest remaining service: time "
-        "x GPUs), any other ranking of `docs/policies.md`, or berth (the product's policy: what runs stays)."),
-    OPTION_COUNT_ROW("nodes", 0, muri_values, nodes, 1, 10000, "How many; 8 if not given, as in the published runs."),
-    OPTION_COUNT_ROW("gpus", 0, muri_values, gpus, 1, 64, "GPUs of each node; 8 if not given."),
-    OPTION_CHOICE_ROW("output", 'o', muri_values, output, outputs, "Text, or one JSON object."),
+    OPTION_TEXT_ROW("policy", 0, muri_values, policy, "NAME",
+                    "Order of the jobs: srtf (shortest remaining time first; the default), srsf (shortest "
+                    "remaining service: time x GPUs), any other ranking of `docs/policies.md`, or berth (the "
+                    "default policy, without preemption)."),
+    OPTION_COUNT_ROW("nodes", 0, muri_values, nodes, 1, 10000,
+                     "Number of nodes. Default: 8, as in the published runs."),
+    OPTION_COUNT_ROW("gpus", 0, muri_values, gpus, 1, 64, "GPUs per node. Default: 8."),
+    OPTION_CHOICE_ROW("output", 'o', muri_values, output, outputs, "Output format."),
 };
 
 static int run(struct cli *cli, const void *values, const struct operands *operands)
@@ -69,7 +70,8 @@ const struct command sim_muri_command = {
     .operands = "FILE",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Training jobs on GPUs, stopped and started at will: the protocol of the published Muri results.",
+    .summary = "Simulate preemptible training jobs on GPUs with the protocol of the published Muri "
+               "results.",
     .text =
         "FILE is a trace as Muri (SIGCOMM'22) publishes them: CSV with job_id, num_gpu, submit_time and iteration_time "
         "(milliseconds), iterations, model_name; also compressed (.gz). At every event all jobs are placed anew, first fit, in "

@@ -30,11 +30,11 @@ static const struct option options[] = {
         "The order of the pods and the ranks of the nodes: a line \"# pods N\", then N rows of the pods sorted by "
         "name, counted from 0; \"# nodes M\", then the ranks of the M nodes sorted by name."),
     OPTION_TEXT_ROW("policy", 0, openb_values, policy, "NAME",
-                    "Where a pod goes: random, dotprod, clustering, packing, bestfit, fgd, berth (Berth's own), or a "
-                    "profile of `berth profiles`; `help` tells of each."),
-    OPTION_COUNT_ROW("seed", 0, openb_values, seed, 0, 0, "Of what is random; 1 if not given."),
+                    "Placement policy: random, dotprod, clustering, packing, bestfit, fgd, berth, or a "
+                    "profile of `berth profiles`; `help` describes them."),
+    OPTION_COUNT_ROW("seed", 0, openb_values, seed, 0, 0, "Random seed. Default: 1."),
     OPTION_CHOICE_ROW("output", 'o', openb_values, output, outputs,
-                      "Text, one JSON object, or a line for each percent of load."),
+                      "Output format; csv has one line per percent of load."),
 };
 
 enum column { ALLOCATED, FRAGMENTED, FRAGMENTED_SHARE, COLUMNS };
@@ -84,7 +84,7 @@ static void print_csv(const struct cli *cli, const struct openb_result *r)
 
 static void print_text(const struct cli *cli, const char *policy, const struct openb_result *r)
 {
-    (void)fprintf(cli->out, "Policy %s: %zu of %zu pods found a place on %.0f GPUs.\n\n", policy, r->placed,
+    (void)fprintf(cli->out, "Policy %s: placed %zu of %zu pods on %.0f GPUs.\n\n", policy, r->placed,
                   r->placed + r->dropped, (double)r->gpu_milli / 1000);
     (void)fprintf(cli->out, "arrived %%  allocated %%  fragmented %%  of the idle %%\n");
     for (size_t load = 0; load < OPENB_LOADS; load += TEXT_EVERY)
@@ -113,7 +113,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     if (v->policy && strcmp(v->policy, "help") == 0)
         return print_policies(cli);
     if (!v->nodes || !v->pods || !v->arrivals || !v->policy)
-        return cli_fail(cli, EXIT_USAGE, "--nodes, --pods, --arrivals and --policy must be given");
+        return cli_fail(cli, EXIT_USAGE, "--nodes, --pods, --arrivals and --policy are required");
     struct openb_options o = {
         .policy = v->policy, .seed = v->seed.given ? v->seed.n : 1, .progress = progress_tell, .ctx = &progress};
     if (openb_trace_read(&trace, v->nodes, v->pods, v->arrivals, &err) < 0)
@@ -135,13 +135,14 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command sim_openb_command = {
     .name = "sim openb",
     .operands = "",
-    .summary = "Pods arrive on a cluster with GPUs and never leave: how much of it can be filled?",
-    .text =
-        "The files are those of Alibaba's openb cluster (cluster-trace-gpu-v2023) and of \"Beware of Fragmentation\" (ATC'23); "
-        "any may be compressed (.gz). Pods are planned one by one; one that finds no place is dropped. For each percent of "
-        "the cluster's GPUs that has arrived, from 0 to 130, the means over its pods are told: allocated_percent (GPUs in use), "
-        "fragmented_percent (idle GPUs that are useless to the pods that usually come, of all GPUs) and "
-        "fragmented_share_of_idle (the same, in percent of the idle ones); null where no pod arrived.",
+    .summary = "Measure how far a GPU cluster can be filled with pods that never leave.",
+    .text = "The files are those of Alibaba's openb cluster (cluster-trace-gpu-v2023) and of "
+            "\"Beware of Fragmentation\" (ATC'23); they may be compressed (.gz). Pods are planned "
+            "one by one; a pod that does not fit is dropped. For each percent of the cluster's GPUs "
+            "that has arrived, from 0 to 130, the output has the means over its pods: "
+            "allocated_percent (GPUs in use), fragmented_percent (idle GPUs that are useless to the "
+            "usual pods, of all GPUs) and fragmented_share_of_idle (the same, in percent of the idle "
+            "GPUs); null where no pod arrived.",
     .examples =
         "  berth sim openb --nodes nodes.csv --pods pods.csv --arrivals default_42.txt.gz --policy fgd\n"
         "  berth sim openb --nodes nodes.csv --pods pods.csv --arrivals default_42.txt.gz --policy bestfit -o json",

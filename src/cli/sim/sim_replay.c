@@ -17,20 +17,19 @@ struct replay_values {
 
 static const struct option options[] = {
     OPTION_TEXT_ROW("data", 0, replay_values, data, "DIR", JOURNAL_DATA_HELP),
-    OPTION_TEXT_ROW("from", 0, replay_values, from, "WHEN", "Only jobs that were submitted from this moment on."),
-    OPTION_TEXT_ROW("to", 0, replay_values, to, "WHEN", "Only jobs that were submitted up to this moment."),
+    OPTION_TEXT_ROW("from", 0, replay_values, from, "WHEN", "Include only jobs submitted at or after this time."),
+    OPTION_TEXT_ROW("to", 0, replay_values, to, "WHEN", "Include only jobs submitted up to this time."),
     OPTION_LIST_ROW("policy", 0, replay_values, policies, "POLICY",
-                    "As of `berth sim run`; once for each that is to be compared. berth if not given."),
+                    "Policy as for `berth sim run`; may be given several times to compare. Default: berth."),
     OPTION_TEXT_ROW("nodes", 0, replay_values, nodes, "NODES",
-                    "+4xgpu8: as recorded and these, too; 4xgpu8: these instead. As recorded if not given."),
-    OPTION_LIST_ROW(
-        "drop", 0, replay_values, drops, "WHAT",
-        "As if there had been none of it: user=, group=, queue= or name= of jobs, or node=ID; may be given again."),
-    OPTION_COUNT_ROW("seed", 0, replay_values, seed, 0, 0, "Of all that is left to chance; 1 if not given."),
-    OPTION_CHOICE_ROW(
-        "output", 'o', replay_values, output, sides_forms,
-        "A table, one JSON object, CSV with a row for each policy, CSV with a row for each job, or a page with "
-        "plots."),
+                    "Nodes: +4xgpu8 adds to the recorded nodes, 4xgpu8 replaces them. Default: as recorded."),
+    OPTION_LIST_ROW("drop", 0, replay_values, drops, "WHAT",
+                    "Leave out matching jobs (user=, group=, queue=, name=) or a node (node=ID); may be "
+                    "given several times."),
+    OPTION_COUNT_ROW("seed", 0, replay_values, seed, 0, 0, "Random seed. Default: 1."),
+    OPTION_CHOICE_ROW("output", 'o', replay_values, output, sides_forms,
+                      "Output format; csv has one row per policy, jobs is CSV with one row per job, html is a "
+                      "page with plots."),
 };
 
 struct replay {
@@ -80,7 +79,7 @@ static int cluster_make(struct replay *r, struct berth_err *err)
     const char *nodes = r->v->nodes;
     r->fleet = &r->history.fleet;
     if (!nodes && r->fleet->nodes.len == 0)
-        return err_set(err, EINVAL, "the journal has no nodes at its end; say what the cluster is with --nodes");
+        return err_set(err, EINVAL, "the journal has no nodes at its end; describe the cluster with --nodes");
     if (!nodes)
         return 0;
     if (*nodes == '+')
@@ -118,7 +117,7 @@ static void tell(struct replay *r, const char *path)
     if (h->unrun)
         str_addf(&trace, "; %zu never ran", h->unrun);
     if (h->dropped)
-        str_addf(&trace, "; %zu left out", h->dropped);
+        str_addf(&trace, "; %zu excluded", h->dropped);
     sim_fleet_describe(r->fleet, &cluster);
     if (r->v->nodes) {
         str_add(&cluster, " (recorded: ");
@@ -176,12 +175,12 @@ const struct command sim_replay_command = {
     .name = "sim replay",
     .operands = JOURNAL_OPERANDS,
     .operands_max = OPERANDS_ANY,
-    .summary = "What if: a daemon's recorded history under another policy or on another cluster, beside what was.",
-    .text = "The journal is the folder of a daemon (which may be running), a folder of segments, segments, or an "
-            "export in JSON lines. Jobs come when they came, say what they said, and run for as long as they really "
-            "did; what still runs at the end of the journal counts as ended there. Apps and virtual machines are left "
-            "out. To make the recorded decisions again and compare them bit for bit, see 'berth replay'. WHEN is "
-            "" JOURNAL_WHEN ".",
+    .summary = "Replay a daemon's recorded jobs under another policy or on another cluster and compare.",
+    .text = "The journal is the data folder of a daemon (which may be running), a folder of "
+            "segments, segments, or an export in JSON lines. Jobs have their recorded submission "
+            "times, requests and run times; jobs that still run at the end of the journal end there. "
+            "Apps and virtual machines are left out. To repeat the recorded decisions and compare "
+            "them bit by bit, use 'berth replay'. WHEN is " JOURNAL_WHEN ".",
     .examples = "  berth sim replay /var/lib/berth --policy berth\n"
                 "  berth sim replay /var/lib/berth --policy fcfs/easy --nodes +4xgpu8\n"
                 "  berth sim replay --data /var/lib/berth --from yesterday\n"

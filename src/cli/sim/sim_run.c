@@ -18,23 +18,23 @@ struct run_values {
 
 static const struct option options[] = {
     OPTION_LIST_ROW("policy", 0, run_values, policies, "POLICY",
-                    "ORDER/BACKFILL/PREDICT/PROFILE, as below, or berth; once for each that is to be compared."),
+                    "ORDER/BACKFILL/PREDICT/PROFILE, as below, or berth; may be given several times to "
+                    "compare."),
     OPTION_COUNT_ROW("procs", 0, run_values, procs, 1, 1000000000,
-                     "The cluster is one node with so many processors; as the trace says if nothing is given."),
+                     "Simulate one node with N processors. Default: as the trace says."),
     OPTION_TEXT_ROW("nodes", 0, run_values, nodes, "NODES",
-                    "The nodes of the cluster: 4xgpu8,10xcpu64, or with more said 2xgpu8+cpu96+mem768Gi."),
+                    "Nodes of the cluster: 4xgpu8,10xcpu64, or in detail 2xgpu8+cpu96+mem768Gi."),
     OPTION_TEXT_ROW("cluster", 0, run_values, cluster, "FILE",
-                    "The nodes (and profiles) of a file as `berth plan` reads it."),
+                    "Use the nodes and profiles of a cluster file for `berth plan`."),
     OPTION_TEXT_ROW("generate", 0, run_values, generate, "KIND",
-                    "No file: a trace as `berth sim generate` makes it, for this cluster."),
+                    "Generate the trace as `berth sim generate` does, for this cluster."),
     OPTION_COUNT_ROW("jobs", 0, run_values, jobs, 1, SIM_GENERATE_JOBS_MAX,
-                     "Of --generate: how many; 1000 if not given."),
-    OPTION_TEXT_ROW("load", 0, run_values, load, "LOAD", "Of --generate: of the cluster, like 0.8 (if not given)."),
-    OPTION_COUNT_ROW("seed", 0, run_values, seed, 0, 0, "Of all that is left to chance; 1 if not given."),
-    OPTION_CHOICE_ROW(
-        "output", 'o', run_values, output, sides_forms,
-        "A table, one JSON object, CSV with a row for each policy, CSV with a row for each job, or a page with "
-        "plots."),
+                     "With --generate: number of jobs. Default: 1000."),
+    OPTION_TEXT_ROW("load", 0, run_values, load, "LOAD", "With --generate: average load of the cluster. Default: 0.8."),
+    OPTION_COUNT_ROW("seed", 0, run_values, seed, 0, 0, "Random seed. Default: 1."),
+    OPTION_CHOICE_ROW("output", 'o', run_values, output, sides_forms,
+                      "Output format; csv has one row per policy, jobs is CSV with one row per job, html is a "
+                      "page with plots."),
 };
 
 struct run {
@@ -53,7 +53,7 @@ static int cluster_make(struct run *r, struct berth_err *err)
     const struct run_values *v = r->v;
     int ways = v->procs.given + (v->nodes != NULL) + (v->cluster != NULL);
     if (ways > 1)
-        return err_set(err, EINVAL, "--procs, --nodes and --cluster each say what the cluster is; give one of them");
+        return err_set(err, EINVAL, "--procs, --nodes and --cluster cannot be combined");
     if (v->cluster)
         return sim_fleet_file(&r->fleet, v->cluster, err);
     if (v->nodes && sim_fleet_add(&r->fleet, v->nodes, err))
@@ -62,7 +62,7 @@ static int cluster_make(struct run *r, struct berth_err *err)
         return 0;
     int64_t procs = v->procs.given ? (int64_t)v->procs.n : r->trace.procs;
     if (procs <= 0)
-        return err_set(err, EINVAL, "what is the cluster? Give --procs N, --nodes NODES or --cluster FILE");
+        return err_set(err, EINVAL, "no cluster: expected --procs N, --nodes NODES or --cluster FILE");
     sim_fleet_machine(&r->fleet, procs);
     return 0;
 }
@@ -83,7 +83,7 @@ static int generate(struct run *r, struct berth_err *err)
     if (r->v->load)
         g.load = strtod(r->v->load, &end);
     if (end && (*end || end == r->v->load))
-        return err_set(err, EINVAL, "--load: expected a number like 0.8, found \"%s\"", r->v->load);
+        return err_set(err, EINVAL, "--load: expected a number such as 0.8, found \"%s\"", r->v->load);
     return sim_generate(&g, &r->trace, err);
 }
 
@@ -91,9 +91,9 @@ static int trace_make(struct run *r, const struct operands *operands, struct ber
 {
     bool file = operands->len > 0;
     if (file == (r->v->generate != NULL))
-        return err_set(err, EINVAL, "give a trace: a FILE, or --generate KIND, and not both");
+        return err_set(err, EINVAL, "expected a trace: either FILE or --generate KIND");
     if (file && (r->v->jobs.given || r->v->load))
-        return err_set(err, EINVAL, "--jobs and --load are of --generate");
+        return err_set(err, EINVAL, "--jobs and --load need --generate");
     r->path = file ? operands->at[0] : NULL;
     int rc = file ? sim_trace_read(r->path, &r->trace, err) : 0;
     if (rc == 0)
@@ -173,16 +173,17 @@ const struct command sim_run_command = {
     .name = "sim run",
     .operands = "[FILE]",
     .operands_max = 1,
-    .summary = "Play a trace of jobs on a cluster in virtual time, under one or several policies side by side.",
-    .text =
-        "FILE is a trace in the Standard Workload Format or in Berth's own CSV (docs/sim.md), also compressed (.gz). The same "
-        "planner decides as in the daemon. A policy is ORDER/BACKFILL/PREDICT/PROFILE; what is left out at the end is easy, "
-        "request, default. Orders: fcfs, sjf, sjbf, f1, or any ranking of docs/policies.md. Backfilling: none, easy, berth, usual, "
-        "conservative, greedy. Predictions: request, clairvoyant, last2, berth. Profiles: see 'berth profiles'. berth is the "
-        "product's policy in all of them. Without --policy fcfs/easy and berth are compared.\n"
-        "\n"
-        "Slowdown is (wait + run) / max(run, 10 s), at least 1. Fairness is Jain's index of the users' slowdowns, 1 where all "
-        "fare alike. Fragmentation is the part of what is idle that lies on nodes where a task drawn from the trace finds no room.",
+    .summary = "Simulate a job trace on a cluster in virtual time, under one or several policies.",
+    .text = "FILE is a trace in the Standard Workload Format or in Berth's CSV (docs/sim.md), "
+            "optionally compressed (.gz). The decisions come from the daemon's planner. A policy is "
+            "ORDER/BACKFILL/PREDICT/PROFILE; omitted parts at the end are easy, request, default. "
+            "Orders: fcfs, sjf, sjbf, f1, or any ranking of docs/policies.md. Backfilling: none, "
+            "easy, berth, usual, conservative, greedy. Predictions: request, clairvoyant, last2, "
+            "berth. Profiles: see 'berth profiles'. berth selects the default policy in all of them. "
+            "Without --policy, fcfs/easy and berth are compared.\n\n"
+            "Slowdown is (wait + run) / max(run, 10 s), at least 1. Fairness is Jain's index of the "
+            "users' slowdowns; 1 means that all users fare alike. Fragmentation is the share of idle "
+            "resources on nodes where a task drawn from the trace does not fit.",
     .examples =
         "  berth sim run KTH-SP2.swf.gz --policy fcfs/easy --policy sjbf/easy/last2\n"
         "  berth sim run --generate diurnal --nodes 8xgpu8 --load 0.9 --policy fcfs/easy/request/fragmentation -o json\n"

@@ -24,7 +24,7 @@ static void warn_unrun(const struct cli *cli, const struct sim_side *s, const st
         first++;
     cli_warn(cli,
              "%s: %zu of %zu jobs never ran, the first of them job %" PRId64
-             ": what it asks for is not free on the nodes at any time; numbers are of those that did",
+             ": its requests never fit on the nodes; the results cover only the other jobs",
              s->label, s->summary.unrun, t->len, t->jobs[first].id);
 }
 

@@ -30,18 +30,18 @@ static const struct swf_values usual = {.order = "fcfs", .backfill = "easy", .pr
 
 static const struct option options[] = {
     OPTION_COUNT_ROW("procs", 0, swf_values, procs, 1, (uint64_t)1 << 40,
-                     "Processors of the machine; as the log says if not given."),
-    OPTION_TEXT_ROW("order", 0, swf_values, order, "NAME", "Who comes first; fcfs if not given. See below."),
-    OPTION_TEXT_ROW("backfill", 0, swf_values, backfill, "NAME", "Who may go before; easy if not given. See below."),
-    OPTION_TEXT_ROW("predict", 0, swf_values, predict, "NAME",
-                    "How long a job is expected to run; request if not given. See below."),
+                     "Processors of the machine. Default: as the log says."),
+    OPTION_TEXT_ROW("order", 0, swf_values, order, "NAME", "Order of the queue, see below. Default: fcfs."),
+    OPTION_TEXT_ROW("backfill", 0, swf_values, backfill, "NAME", "Backfilling, see below. Default: easy."),
+    OPTION_TEXT_ROW("predict", 0, swf_values, predict, "NAME", "Prediction of run times, see below. Default: request."),
     OPTION_TEXT_ROW("starts", 0, swf_values, starts, "A,B,C",
-                    "Plays parts of the log, each on an empty machine: the jobs from these on, counted from 0."),
-    OPTION_COUNT_ROW("length", 0, swf_values, length, 1, 0, "Jobs of each part; all that follow if not given."),
+                    "Simulate parts of the log, each on an empty machine; first job of each part, counted "
+                    "from 0."),
+    OPTION_COUNT_ROW("length", 0, swf_values, length, 1, 0, "Jobs per part. Default: all following jobs."),
     OPTION_CHOICE_ROW("protocol", 0, swf_values, protocol, protocols,
-                      "How events follow each other: plain, or as published for RLScheduler."),
+                      "Order of events: plain, or as published for RLScheduler."),
     OPTION_CHOICE_ROW("output", 'o', swf_values, output, outputs,
-                      "A summary, the wait of each job (job_id,wait), or one JSON object."),
+                      "Output format; csv has the wait of each job (job_id,wait)."),
 };
 
 typedef VEC(size_t) start_list;
@@ -164,7 +164,7 @@ static int starts_read(const struct swf_run *r, start_list *to, struct berth_err
         char *end;
         unsigned long n = strtoul(at, &end, 10);
         if (*at < '0' || *at > '9' || (*end && *end != ','))
-            return err_set(err, EINVAL, "--starts: expected numbers with commas between them, like 0,1024,4096");
+            return err_set(err, EINVAL, "--starts: expected comma-separated numbers, such as 0,1024,4096");
         if (n >= r->trace.len)
             return err_set(err, EINVAL, "--starts: there is no job %lu; the log has %zu, counted from 0", n,
                            r->trace.len);
@@ -181,8 +181,8 @@ static int check_sizes(const struct swf_run *r, int64_t procs, struct berth_err 
     for (size_t i = 0; i < r->trace.len; i++)
         if (r->trace.jobs[i].cpu_milli > procs * 1000)
             return err_set(err, EINVAL,
-                           "job %" PRId64 " asks for %" PRId64 " processors, the machine has %" PRId64
-                           "; say with --procs how many there are",
+                           "job %" PRId64 " requests %" PRId64 " processors, the machine has %" PRId64
+                           "; set the number with --procs",
                            r->trace.jobs[i].id, r->trace.jobs[i].cpu_milli / 1000, procs);
     return 0;
 }
@@ -199,7 +199,7 @@ static int machine_make(struct swf_run *r, const char *path, struct berth_err *e
 {
     int64_t procs = r->v->procs.given ? (int64_t)r->v->procs.n : r->trace.procs;
     if (procs <= 0)
-        return err_set(err, EINVAL, "%s does not say how many processors the machine has; give --procs N", path);
+        return err_set(err, EINVAL, "%s does not contain the number of processors; set it with --procs N", path);
     sim_machine_init(&r->machine, procs);
     return check_sizes(r, procs, err);
 }
@@ -271,7 +271,7 @@ const struct command sim_swf_command = {
     .operands = "FILE",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Play a log of the Standard Workload Format through the planner, in virtual time.",
+    .summary = "Simulate a log in the Standard Workload Format in virtual time.",
     .text =
         "FILE may be compressed (.gz). The machine is one node with so many processors; the planner decides at every "
         "submission and every end, as the daemon would. Orders: fcfs, sjf (shortest predicted first), sjbf (first come, and "

@@ -36,12 +36,8 @@ struct why {
 static const char *op_words(enum berth_op op)
 {
     static const char *const words[] = {
-        [BERTH_PLACE] = "placed on",
-        [BERTH_RESERVE] = "promised a place on",
-        [BERTH_PROMOTE] = "now free to start on",
-        [BERTH_STOP] = "stopped on",
-        [BERTH_LOSE] = "given up on",
-        [BERTH_ADJUST] = "given another limit on",
+        [BERTH_PLACE] = "placed on", [BERTH_RESERVE] = "reserved on", [BERTH_PROMOTE] = "now free to start on",
+        [BERTH_STOP] = "stopped on", [BERTH_LOSE] = "written off on", [BERTH_ADJUST] = "resized on",
     };
     return words[op];
 }
@@ -52,15 +48,15 @@ static const char *cause_words(enum berth_cause cause)
         [BERTH_CAUSE_PENDING] = "no instance yet",
         [BERTH_CAUSE_REMOVED] = "the workload is gone",
         [BERTH_CAUSE_SUSPENDED] = "the workload is suspended",
-        [BERTH_CAUSE_SCALED] = "fewer pods are asked for",
+        [BERTH_CAUSE_SCALED] = "fewer pods are requested",
         [BERTH_CAUSE_LOST] = "the node was lost",
         [BERTH_CAUSE_DRAINED] = "the node is being drained",
         [BERTH_CAUSE_MOVED] = "moved to another node",
-        [BERTH_CAUSE_BROKEN] = "the gang lost a task",
-        [BERTH_CAUSE_INFEASIBLE] = "the reserved place fits no longer",
+        [BERTH_CAUSE_BROKEN] = "a task of the gang was lost",
+        [BERTH_CAUSE_INFEASIBLE] = "the reservation no longer fits",
         [BERTH_CAUSE_BUSY] = "use is near the limit",
         [BERTH_CAUSE_IDLE] = "use is far below the limit",
-        [BERTH_CAUSE_OUTDATED] = "it was placed from an older description",
+        [BERTH_CAUSE_OUTDATED] = "its specification has changed",
     };
     return words[cause];
 }
@@ -147,10 +143,10 @@ static void row_print(const struct why *why, const struct fold *fold, const stru
     if (*note && at < sizeof text)
         at += (size_t)snprintf(text + at, sizeof text - at, "; %s", note);
     if (row->pods == 1 && action->gpus && at < sizeof text)
-        snprintf(text + at, sizeof text - at, "; it holds GPU%s %s", plural(row->gpus),
+        snprintf(text + at, sizeof text - at, "; it uses GPU%s %s", plural(row->gpus),
                  bits_print(action->gpus, gpus, sizeof gpus));
     else if (row->gpus && at < sizeof text)
-        snprintf(text + at, sizeof text - at, "; they hold %s GPU%s", show_count(row->gpus).text, plural(row->gpus));
+        snprintf(text + at, sizeof text - at, "; they use %s GPU%s", show_count(row->gpus).text, plural(row->gpus));
     cli_wrap(cli, text, 4, strlen(action->workload) + strlen(ranges) + 2);
 }
 
@@ -183,8 +179,8 @@ static void profile_print(const struct why *why, size_t placed)
     char text[1024];
     size_t at =
         (size_t)snprintf(text, sizeof text,
-                         "Of the nodes that passed every filter %s scored highest when %s turn came. Profile "
-                         "'%s', weights: ",
+                         "Of the nodes that passed every filter, %s had the highest score when %s turn came. "
+                         "Profile '%s', weights: ",
                          placed == 1 ? "this one" : "each", placed == 1 ? "the pod's" : "its pod's", profile->name);
 
     for (size_t i = 0; i < profile->scores_len && at < sizeof text; i++)
@@ -264,11 +260,11 @@ static void stays_print(struct why *why)
         qsort(why->stays.at, why->stays.len, sizeof why->stays.at[0], instance_compare);
     for (size_t i = 0; i < why->stays.len && i < STAYS_MAX; i++) {
         const struct berth_instance_seen *instance = &why->stays.at[i];
-        fprintf(out, "%s/%" PRIu32 " stays as it is: %s on %s (#%" PRIu64 ")\n", why->target.workload,
-                instance->ordinal, berth_state_name(instance->state), instance->node, instance->id);
+        fprintf(out, "%s/%" PRIu32 " is unchanged: %s on %s (#%" PRIu64 ")\n", why->target.workload, instance->ordinal,
+                berth_state_name(instance->state), instance->node, instance->id);
     }
     if (why->stays.len > STAYS_MAX)
-        fprintf(out, "... and so do %s more\n", show_count(why->stays.len - STAYS_MAX).text);
+        fprintf(out, "... and %s more unchanged\n", show_count(why->stays.len - STAYS_MAX).text);
 }
 
 static int nothing_print(const struct why *why)
@@ -277,15 +273,15 @@ static int nothing_print(const struct why *why)
     FILE *out = why->view->cli->out;
 
     if (target->known && target->facts.suspended)
-        fprintf(out, "%s is suspended: it gets no instances until that is lifted.\n", target->workload);
+        fprintf(out, "%s is suspended: it has no instances until it is resumed.\n", target->workload);
     else if (target->known && target->facts.replicas == 0)
-        fprintf(out, "%s asks for no pods: its replicas are 0.\n", target->workload);
+        fprintf(out, "%s has 0 replicas.\n", target->workload);
     else if (target->known && !target->all && target->ordinal >= target->facts.replicas)
-        return cli_fail(why->view->cli, EXIT_FAILED,
-                        "there is no %s/%" PRIu32 ": %s has %" PRIu32 " pod%s, numbered from 0", target->workload,
-                        target->ordinal, target->workload, target->facts.replicas, plural(target->facts.replicas));
+        return cli_fail(why->view->cli, EXIT_FAILED, "no pod %s/%" PRIu32 ": %s has %" PRIu32 " pod%s, numbered from 0",
+                        target->workload, target->ordinal, target->workload, target->facts.replicas,
+                        plural(target->facts.replicas));
     else
-        fprintf(out, "The plan does nothing about it.\n");
+        fprintf(out, "The plan has no action for it.\n");
     return EXIT_OK;
 }
 

@@ -55,7 +55,7 @@ static int nodes_read(struct making *m)
     if (!dash)
         return whole(m, "nodes", m->v->nodes, &m->nodes);
     least[dash - m->v->nodes] = '\0';
-    note(m, "--nodes=%s: as many as the upper number are asked for", m->v->nodes);
+    note(m, "--nodes=%s: the upper number is used", m->v->nodes);
     return whole(m, "nodes", dash + 1, &m->nodes);
 }
 
@@ -83,7 +83,7 @@ static int tasks_make(struct making *m)
     if (m->nodes)
         (void)json_object_set_new(m->to, "max_per_node", json_integer(m->per_node));
     if (!m->script->srun)
-        note(m, "the script runs in each of its tasks, not only in the first");
+        note(m, "the script runs in every task, not only in the first");
     return 0;
 }
 
@@ -166,7 +166,7 @@ static void gres_find(struct making *m, const char *text, char **ret_text)
         if (strncmp(word, "gpu", 3) == 0 && (word[3] == ':' || !word[3]))
             *ret_text = mem_strdup(word[3] ? word + 4 : "1");
         else
-            note(m, "--gres: '%s' has no counterpart; ask for resources by #BERTH --resource", word);
+            note(m, "--gres: '%s' is not supported; request resources with #BERTH --resource", word);
     }
 }
 
@@ -273,14 +273,15 @@ static int dependency_part(struct making *m, char *part, json_t *list)
         return 0;
     }
     if (!when)
-        return err_set(m->err, EINVAL, "--dependency: '%s' is none of after, afterany, afterok, afternotok, singleton",
+        return err_set(m->err, EINVAL,
+                       "--dependency: unknown type '%s'; use after, afterany, afterok, afternotok or singleton",
                        word ? word : "");
     while ((word = strtok_r(NULL, ":", &rest))) {
         size_t digits = strspn(word, "0123456789");
         if (!digits || digits > 18 || (word[digits] && word[digits] != '+' && word[digits] != '_'))
-            return err_set(m->err, EINVAL, "--dependency: '%s' is no number of a job", word);
+            return err_set(m->err, EINVAL, "--dependency: '%s' is not a job number", word);
         if (word[digits])
-            note(m, "--dependency: of '%s' only the job counts", word);
+            note(m, "--dependency: only the job number of '%s' is used", word);
         (void)json_array_append_new(list,
                                     json_pack("{s:I, s:s}", "job", (json_int_t)strtoll(word, NULL, 10), "when", when));
     }
@@ -297,7 +298,7 @@ static int dependency_make(struct making *m)
     if (!copy)
         return 0;
     if (strchr(copy, '?'))
-        return err_set(m->err, EINVAL, "--dependency: all must be met here; '?' for any of them is not known");
+        return err_set(m->err, EINVAL, "--dependency: '?' is not supported; all dependencies must be met");
     for (char *part = strtok_r(copy, ",", &rest); part && rc == 0; part = strtok_r(NULL, ",", &rest))
         rc = dependency_part(m, part, list);
     if (json_array_size(list))
@@ -353,7 +354,7 @@ static void places_make(struct making *m)
         json_decref(require);
         require = json_pack("{s:o}", "any", any);
         if (m->v->exclude)
-            note(m, "--exclude=%s: cannot be had together with a --constraint that has '|'", m->v->exclude);
+            note(m, "--exclude=%s: cannot be combined with a --constraint that contains '|'", m->v->exclude);
     } else if (labels) {
         json_t *words = words_of(labels, "&,");
         json_array_foreach(words, i, word) label_add(require, json_string_value(word));
@@ -387,7 +388,7 @@ static void mail_make(struct making *m)
     if (m->v->mail_user && json_array_size(on))
         (void)json_object_set_new(m->to, "notify", json_pack("[{s:s, s:O}]", "to", m->v->mail_user, "on", on));
     else if (m->v->mail_type && !m->v->mail_user && json_array_size(on))
-        note(m, "--mail-type=%s: there is no --mail-user, so nobody is told", m->v->mail_type);
+        note(m, "--mail-type=%s: ignored without --mail-user", m->v->mail_type);
     json_decref(on);
     json_decref(words);
 }
@@ -453,18 +454,18 @@ static void notes_make(struct making *m)
     const struct {
         const char *option, *text, *note;
     } rows[] = {
-        {"output",      m->v->output,      "what it writes is kept by Berth; 'berth logs JOB' shows it" },
-        {"input",       m->v->input,       "a job has nothing to read; let the script open the file"    },
-        {"reservation", m->v->reservation, "windows let their users in by themselves"                   },
-        {"licenses",    m->v->licenses,    "has no counterpart; ask for a resource by #BERTH --resource"},
-        {"tmp",         m->v->tmp,         "has no counterpart"                                         },
+        {"output",      m->v->output,      "ignored: Berth keeps the output; 'berth logs JOB' shows it"       },
+        {"input",       m->v->input,       "ignored: a job has no standard input; open the file in the script"},
+        {"reservation", m->v->reservation, "ignored: windows admit their users automatically"                 },
+        {"licenses",    m->v->licenses,    "not supported; request a resource with #BERTH --resource"         },
+        {"tmp",         m->v->tmp,         "not supported"                                                    },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].text)
             note(m, "--%s=%s: %s", rows[i].option, rows[i].text, rows[i].note);
     if (m->v->exclusive)
-        note(m, "--exclusive: has no counterpart; ask for all cores of a node instead");
+        note(m, "--exclusive: not supported; request all cores of a node instead");
 }
 
 /* Sets the SLURM_* variables known at submission; the agent adds the others when a task starts. */

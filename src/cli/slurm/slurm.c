@@ -23,17 +23,17 @@ struct squeue_values {
 };
 
 static const struct option squeue_options[] = {
-    OPTION_TEXT_ROW("user", 'u', squeue_values, user, "USER", "Only jobs of this user."),
-    OPTION_FLAG_ROW("me", 0, squeue_values, me, "Only your own."),
-    OPTION_TEXT_ROW("jobs", 'j', squeue_values, jobs, "LIST", "Only these, also when they are over."),
-    OPTION_TEXT_ROW(
-        "states", 't', squeue_values, states, "LIST",
-        "Only in these states: PD, R, CG, CD, F, CA, TO, OOM, NF, PR, or all; those that are not over if not given."),
-    OPTION_TEXT_ROW("partition", 'p', squeue_values, partition, "QUEUE", "Only of this queue."),
-    OPTION_TEXT_ROW("name", 'n', squeue_values, name, "NAME", "Only of this name."),
-    OPTION_FLAG_ROW("noheader", 'h', squeue_values, headless, "No header."),
-    OPTION_FLAG_ROW("long", 'l', squeue_values, wide, "The whole word of the state, and the time limit."),
-    OPTION_FLAG_ROW("all", 'a', squeue_values, all, "Taken for what it is: all that you may see are shown."),
+    OPTION_TEXT_ROW("user", 'u', squeue_values, user, "USER", "Show only jobs of this user."),
+    OPTION_FLAG_ROW("me", 0, squeue_values, me, "Show only your own jobs."),
+    OPTION_TEXT_ROW("jobs", 'j', squeue_values, jobs, "LIST", "Show only these jobs, including ended ones."),
+    OPTION_TEXT_ROW("states", 't', squeue_values, states, "LIST",
+                    "Show only jobs in these states: PD, R, CG, CD, F, CA, TO, OOM, NF, PR, or all. Default: "
+                    "jobs that have not ended."),
+    OPTION_TEXT_ROW("partition", 'p', squeue_values, partition, "QUEUE", "Show only jobs of this queue."),
+    OPTION_TEXT_ROW("name", 'n', squeue_values, name, "NAME", "Show only jobs of this name."),
+    OPTION_FLAG_ROW("noheader", 'h', squeue_values, headless, "Do not print the header."),
+    OPTION_FLAG_ROW("long", 'l', squeue_values, wide, "Show long state names and the time limit."),
+    OPTION_FLAG_ROW("all", 'a', squeue_values, all, "Accepted but ignored: all visible jobs are always shown."),
 };
 
 static const struct state_word {
@@ -274,10 +274,9 @@ const struct command squeue_command = {
     .name = "squeue",
     .operands = "",
     .operands_max = 0,
-    .summary = "Jobs as Slurm's squeue lists them.",
-    .text =
-        "The same as 'berth get jobs', in other columns. A partition is a queue. 'berth queue' shows the order in which "
-        "they wait, 'berth why JOB' why one does.",
+    .summary = "List jobs as Slurm's squeue does.",
+    .text = "Lists the same jobs as 'berth get jobs' with the columns of squeue. A partition is a "
+            "queue. 'berth queue' shows the scheduling order, 'berth why JOB' why a job is pending.",
     .examples = "  berth squeue -u alice\n"
                 "  berth squeue --me -t all",
     .options = squeue_options,
@@ -297,11 +296,11 @@ struct scancel_values {
 };
 
 static const struct option scancel_options[] = {
-    OPTION_TEXT_ROW("user", 'u', scancel_values, user, "USER", "All of this user."),
-    OPTION_FLAG_ROW("me", 0, scancel_values, me, "All your own."),
-    OPTION_TEXT_ROW("name", 'n', scancel_values, name, "NAME", "All of this name."),
-    OPTION_TEXT_ROW("partition", 'p', scancel_values, partition, "QUEUE", "All of this queue."),
-    OPTION_TEXT_ROW("state", 't', scancel_values, states, "LIST", "All in these states: PD, R."),
+    OPTION_TEXT_ROW("user", 'u', scancel_values, user, "USER", "Cancel the jobs of this user."),
+    OPTION_FLAG_ROW("me", 0, scancel_values, me, "Cancel your own jobs."),
+    OPTION_TEXT_ROW("name", 'n', scancel_values, name, "NAME", "Cancel the jobs of this name."),
+    OPTION_TEXT_ROW("partition", 'p', scancel_values, partition, "QUEUE", "Cancel the jobs of this queue."),
+    OPTION_TEXT_ROW("state", 't', scancel_values, states, "LIST", "Cancel the jobs in these states: PD, R."),
 };
 
 static int job_cancel_one(struct api *a, const char *id)
@@ -361,10 +360,10 @@ static int scancel_run(struct cli *cli, const void *values, const struct operand
 
     if (!filtered && !operands->len)
         return cli_fail(cli, EXIT_USAGE,
-                        "which jobs? Say their numbers, or -u USER, --me, -n NAME, -p QUEUE, -t STATES");
+                        "no jobs selected: expected job numbers, or -u USER, --me, -n NAME, -p QUEUE, -t STATES");
     for (size_t i = 0; i < operands->len; i++)
         if (strchr(operands->at[i], '_'))
-            return cli_fail(cli, EXIT_USAGE, "%s: a single task of an array cannot be cancelled; its job can",
+            return cli_fail(cli, EXIT_USAGE, "%s: cannot cancel a single task of an array; cancel its job instead",
                             operands->at[i]);
     int rc = api_open(&api, cli);
     for (size_t i = 0; i < operands->len && rc != EXIT_UNREACHABLE; i++) {
@@ -378,8 +377,9 @@ const struct command scancel_command = {
     .name = "scancel",
     .operands = "[ID...]",
     .operands_max = OPERANDS_ANY,
-    .summary = "Cancel jobs as by Slurm's scancel.",
-    .text = "The same as 'berth job cancel', and by user, name, queue or state; without a user only your own.",
+    .summary = "Cancel jobs as Slurm's scancel does.",
+    .text = "Like 'berth job cancel', with selection by user, name, queue or state. Without a user "
+            "it cancels only your own jobs.",
     .examples = "  berth scancel 17 18\n"
                 "  berth scancel --me -t PD",
     .options = scancel_options,
@@ -399,9 +399,9 @@ struct sinfo_values {
 };
 
 static const struct option sinfo_options[] = {
-    OPTION_FLAG_ROW("Node", 'N', sinfo_values, by_node, "A line for each node."),
-    OPTION_FLAG_ROW("long", 'l', sinfo_values, wide, "Taken for what it is."),
-    OPTION_FLAG_ROW("noheader", 'h', sinfo_values, headless, "No header."),
+    OPTION_FLAG_ROW("Node", 'N', sinfo_values, by_node, "Print one line per node."),
+    OPTION_FLAG_ROW("long", 'l', sinfo_values, wide, "Accepted but ignored."),
+    OPTION_FLAG_ROW("noheader", 'h', sinfo_values, headless, "Do not print the header."),
 };
 
 static const char *node_word(const json_t *node)
@@ -531,10 +531,9 @@ const struct command sinfo_command = {
     .name = "sinfo",
     .operands = "",
     .operands_max = 0,
-    .summary = "Queues and nodes as Slurm's sinfo lists them.",
-    .text =
-        "The same as 'berth get nodes' and 'berth get queues', in other columns. A partition is a queue; it has the nodes "
-        "of its domains, or all.",
+    .summary = "List queues and nodes as Slurm's sinfo does.",
+    .text = "Lists the same as 'berth get nodes' and 'berth get queues' with the columns of sinfo. A "
+            "partition is a queue; it has the nodes of its domains, or all nodes.",
     .options = sinfo_options,
     .options_len = sizeof sinfo_options / sizeof *sinfo_options,
     .values_size = sizeof(struct sinfo_values),

@@ -42,9 +42,9 @@ static int sbatch_run(struct cli *cli, const void *values, const struct operands
     int rc;
 
     if (v->wrap && operands->len)
-        return cli_fail(cli, EXIT_USAGE, "--wrap is in place of a script; leave out '%s'", operands->at[0]);
+        return cli_fail(cli, EXIT_USAGE, "--wrap cannot be combined with the script '%s'", operands->at[0]);
     if (!v->wrap && !operands->len)
-        return cli_fail(cli, EXIT_USAGE, "which script? 'berth sbatch job.sh', or --wrap 'COMMAND'");
+        return cli_fail(cli, EXIT_USAGE, "missing script: 'berth sbatch job.sh', or --wrap 'COMMAND'");
     if (v->wrap)
         rc = slurm_document(cli, v, wrapped, 3, documents);
     else
@@ -66,10 +66,10 @@ const struct command sbatch_command = {
     .name = "sbatch",
     .operands = "SCRIPT [ARGUMENT...]",
     .operands_max = OPERANDS_ANY,
-    .summary = "Submit a script as by Slurm's sbatch.",
-    .text =
-        "Reads the script's #SBATCH (and #BERTH) lines; options here win. What has no counterpart is named on standard "
-        "error and left out. docs/jobs.md says what each option becomes.",
+    .summary = "Submit a script as Slurm's sbatch does.",
+    .text = "Reads the #SBATCH and #BERTH lines of the script; options on the command line take "
+            "precedence. Unsupported options are reported on standard error and ignored. "
+            "docs/jobs.md lists the meaning of each option.",
     .examples = "  berth sbatch -p gpu --gres=gpu:2 -t 2:00:00 train.sh --epochs 3",
     .options = slurm_options,
     .options_len = SLURM_OPTIONS,
@@ -92,7 +92,8 @@ static int srun_run(struct cli *cli, const void *values, const struct operands *
     struct submission_act act = {.quiet = true};
 
     if (v->pty)
-        return cli_fail(cli, EXIT_USAGE, "a terminal is given by 'berth run -it -- %s'", operands->at[0]);
+        return cli_fail(cli, EXIT_USAGE, "--pty is not supported; for a terminal use 'berth run -it -- %s'",
+                        operands->at[0]);
     if (getenv("BERTH_JOB_ID") && getenv("BERTH_TASK")) {
         /* every task runs the script, so srun runs the command in place */
         CLEANUP(mem) char **words = mem_zarray(operands->len + 1, sizeof *words);
@@ -114,10 +115,9 @@ const struct command srun_command = {
     .operands = "COMMAND...",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "Run a command as by Slurm's srun, and stay with it.",
-    .text =
-        "The same as 'berth run' with Slurm's options. Within a task of a job the command runs in that task, as every task "
-        "runs the script.",
+    .summary = "Run a command as Slurm's srun does and wait for it.",
+    .text = "Like 'berth run', with Slurm's options. Within a task of a job the command runs in that "
+            "task, because every task runs the script.",
     .examples = "  berth srun -n 4 --gpus-per-task 1 python train.py",
     .options = slurm_options,
     .options_len = SLURM_OPTIONS,

@@ -82,8 +82,8 @@ int span_read(const char *text, int64_t bare_s, char ret[static SPAN_TEXT_MAX], 
 
     if (!clock_parse(text, bare_s, &seconds)) {
         if (duration_parse_text(text, &ns, NULL) != 0)
-            return err_set(err, EINVAL,
-                           "'%s' is no length of time; say 30m, 1h30m, 2d, or 1-12:00:00 for a day and a half", text);
+            return err_set(err, EINVAL, "invalid duration '%s'; use 30m, 1h30m, 2d, or 1-12:00:00 for a day and a half",
+                           text);
         seconds = (ns + SECOND_NS - 1) / SECOND_NS;
     }
     if (seconds < 1 || seconds > DAYS_MAX * 86400)
@@ -195,7 +195,7 @@ int moment_read_text(const char *text, int64_t now_ns, char ret[static SPAN_TEXT
         ns = (int64_t)then * SECOND_NS;
     } else {
         return err_set(err, EINVAL,
-                       "'%s' is no time; say +2h, 18:30, tomorrow, 2026-03-01T12:00 or 2026-03-01T12:00:00Z", text);
+                       "invalid time '%s'; use +2h, 18:30, tomorrow, 2026-03-01T12:00 or 2026-03-01T12:00:00Z", text);
     }
     (void)snprintf(ret, SPAN_TEXT_MAX, "%s", timestamp_text(ns, (char[TIMESTAMP_MAX]){0}));
     return 0;
@@ -220,8 +220,8 @@ int moment_past_read(const char *text, int64_t now_ns, char ret[static SPAN_TEXT
     bool clock = !date_parse(text, &tm) && day_parse(text, &tm, &next) && next;
     if (moment_read_text(text, clock ? now_ns - day_ns : now_ns, ret, NULL) != 0)
         return err_set(err, EINVAL,
-                       "'%s' is no time; say -10m, 18:30 (the last one), yesterday, 2026-03-01, 2026-03-01T12:00 or "
-                       "2026-03-01T12:00:00Z",
+                       "invalid time '%s'; use -10m, 18:30 (most recent), yesterday, 2026-03-01, "
+                       "2026-03-01T12:00 or 2026-03-01T12:00:00Z",
                        text);
     return 0;
 }
@@ -286,8 +286,8 @@ int range_read(const char *text, char ret[static RANGE_TEXT_MAX], struct berth_e
         good = (at++, number_next(&at, &parallel)) && parallel > 0;
     if (!good || *at)
         return err_set(err, EINVAL,
-                       "'%s' is no array; say 0-99, 0-99:2 for every other, 0-99%%10 for ten at a time, or a list with "
-                       "one distance, like 1,3,5",
+                       "invalid array '%s'; use 0-99, 0-99:2 for every second index, 0-99%%10 for at most 10 "
+                       "tasks at once, or a list with a constant step, such as 1,3,5",
                        text);
     int len = snprintf(ret, RANGE_TEXT_MAX, "%" PRId64 "-%" PRId64, r.from, r.to);
     if (r.step != 1)

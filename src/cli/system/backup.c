@@ -21,19 +21,20 @@ struct backup_values {
 
 #define SEAL_ROWS                                                                                                      \
     OPTION_TEXT_ROW("passphrase-file", 0, backup_values, source.passphrase_file, "FILE",                               \
-                    "The passphrase that seals the backup; '-': standard input."),                                     \
+                    "File with the passphrase of the backup; '-' is standard input."),                                 \
         OPTION_TEXT_ROW("key-file", 0, backup_values, source.key_file, "FILE",                                         \
-                        "The key that seals it instead: 64 hexadecimal digits.")
+                        "File with the key of the backup, instead of a passphrase: 64 hexadecimal digits.")
 
 /* ---- backup ----------------------------------------------------------------------------------------------------- */
 
 static const struct option backup_options[] = {
     OPTION_TEXT_ROW("data", 0, backup_values, data, "DIR",
-                    "Read the folder of a daemon on this machine instead of asking a server."),
+                    "Back up the data folder of a daemon on this machine instead of a server."),
     SEAL_ROWS,
     OPTION_FLAG_ROW("store-only", 0, backup_values, store_only,
-                    "The store alone, not sealed, without the keys: agents have to join anew after a restore."),
-    OPTION_FLAG_ROW("no-journal", 0, backup_values, no_journal, "Leave out the journal's segments."),
+                    "Back up only the store, unencrypted and without keys; agents have to join again after a "
+                    "restore."),
+    OPTION_FLAG_ROW("no-journal", 0, backup_values, no_journal, "Exclude the journal's segments."),
 };
 
 struct reception {
@@ -127,7 +128,7 @@ static int backup_run(struct cli *cli, const void *values, const struct operands
     if (v->store_only && (v->source.key_file || v->source.passphrase_file || v->no_journal))
         return cli_fail(cli, EXIT_USAGE, "--store-only is a plain copy: it takes no passphrase, key or --no-journal");
     if (access(path, F_OK) == 0)
-        return cli_fail(cli, EXIT_FAILED, "%s exists already; name another file, or remove it", path);
+        return cli_fail(cli, EXIT_FAILED, "%s exists already; choose another file or remove it", path);
     int rc = v->store_only ? EXIT_OK : backup_key_choose(cli, &v->source, &key);
     if (rc == EXIT_OK)
         rc = v->data ? backup_data(cli, v, &key, path) : backup_server(cli, v, &key, path);
@@ -140,11 +141,11 @@ const struct command backup_command = {
     .operands = "FILE",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Write everything of a daemon into one sealed file.",
-    .text =
-        "The store, the journal's segments, and the keys and certificates of the daemon's folder. The file is encrypted "
-        "under a passphrase, which is asked for, or a key; without it nobody can restore the file. The daemon goes on "
-        "meanwhile. The file must not exist; it appears whole or not at all, and only you may read it.",
+    .summary = "Back up a daemon into one encrypted file.",
+    .text = "The backup contains the store, the journal's segments, and the keys and certificates of "
+            "the daemon's folder. It is encrypted with a passphrase, which is prompted for, or with "
+            "a key; without it the backup cannot be restored. The daemon keeps running. FILE must "
+            "not exist; it is created atomically and is readable only by you.",
     .examples = "  berth backup monday.backup\n"
                 "  berth backup monday.backup --passphrase-file /root/passphrase\n"
                 "  berth backup monday.backup --data /var/lib/berth --key-file /root/backup.key",
@@ -159,7 +160,8 @@ const struct command backup_command = {
 /* ---- restore ---------------------------------------------------------------------------------------------------- */
 
 static const struct option restore_options[] = {
-    OPTION_TEXT_ROW("data", 0, backup_values, data, "DIR", "The new daemon's folder, which is empty or not there."),
+    OPTION_TEXT_ROW("data", 0, backup_values, data, "DIR",
+                    "Data folder of the new daemon; must be empty or not exist."),
     SEAL_ROWS,
 };
 
@@ -169,12 +171,12 @@ static int restore_store(struct cli *cli, const char *data, const char *path)
     struct berth_err err;
 
     if (mkdir(data, 0700) != 0 && errno != EEXIST)
-        return cli_fail(cli, EXIT_FAILED, "cannot make the folder %s: %s", data, strerror(errno));
+        return cli_fail(cli, EXIT_FAILED, "cannot create the folder %s: %s", data, strerror(errno));
     if (store_sqlite_restore(path, data, &err) != 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     fprintf(cli->err,
-            "The file has no keys: unless they are put into %s, agents have to join anew and secrets have to be "
-            "set again.\n",
+            "The backup contains no keys: unless you copy them into %s, agents have to join again "
+            "and secrets have to be set again.\n",
             data);
     return EXIT_OK;
 }
@@ -188,7 +190,7 @@ static int restore_run(struct cli *cli, const void *values, const struct operand
     struct berth_err err;
 
     if (!v->data)
-        return cli_fail(cli, EXIT_USAGE, "restore where? Say --data DIR, the folder of the new daemon");
+        return cli_fail(cli, EXIT_USAGE, "--data DIR is required: the folder of the new daemon");
     if (backup_look(path, &kind, &key, &err) != 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     int rc = kind == BACKUP_STORE ? restore_store(cli, v->data, path) : backup_key_find(cli, &v->source, kind, &key);
@@ -196,7 +198,7 @@ static int restore_run(struct cli *cli, const void *values, const struct operand
         rc = cli_fail(cli, EXIT_FAILED, "%s", err.text);
     sodium_memzero(&key, sizeof key);
     if (rc == EXIT_OK)
-        fprintf(cli->out, "Restored into %s; start it by 'berthd --data %s'.\n", v->data, v->data);
+        fprintf(cli->out, "Restored into %s; start the daemon with 'berthd --data %s'.\n", v->data, v->data);
     return rc;
 }
 
@@ -205,10 +207,10 @@ const struct command restore_command = {
     .operands = "FILE",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Make the folder of a new daemon from a backup.",
-    .text =
-        "The backup is verified as a whole first, and nothing that is there already is ever replaced. Agents, tokens, "
-        "secrets and pinned certificates that were good at the time of the backup are good again.",
+    .summary = "Create the data folder of a daemon from a backup.",
+    .text = "Verifies the whole backup first and never replaces existing files. Agents, tokens, "
+            "secrets and pinned certificates that were valid at the time of the backup are valid "
+            "again.",
     .examples = "  berth restore monday.backup --data /var/lib/berth",
     .options = restore_options,
     .options_len = sizeof restore_options / sizeof *restore_options,

@@ -41,7 +41,7 @@ static int secret_open(const struct cli *cli, const char *path, int *ret_fd)
     if (fd < 0 || fstat(fd, &st) < 0)
         rc = cli_fail(cli, EXIT_FAILED, "cannot read %s: %s", path, strerror(errno));
     else if (S_ISREG(st.st_mode) && (st.st_mode & 077))
-        rc = cli_fail(cli, EXIT_FAILED, "others may read %s; run: chmod 600 %s", path, path);
+        rc = cli_fail(cli, EXIT_FAILED, "other users can read %s; run 'chmod 600 %s'", path, path);
     if (rc == EXIT_OK)
         *ret_fd = fd;
     else if (fd >= 0)
@@ -99,7 +99,9 @@ static int key_read(const struct cli *cli, const char *path, struct backup_key *
         memcpy(ret->bytes, raw.text, BACKUP_KEY_LEN);
     else if (raw.len != HEX || sodium_hex2bin(ret->bytes, BACKUP_KEY_LEN, raw.text, HEX, NULL, &len, NULL) != 0 ||
              len != BACKUP_KEY_LEN)
-        return cli_fail(cli, EXIT_FAILED, "%s holds no key: 64 hexadecimal digits, as by: openssl rand -hex 32", path);
+        return cli_fail(cli, EXIT_FAILED,
+                        "%s contains no valid key; expected 64 hexadecimal digits, as from 'openssl rand -hex 32'",
+                        path);
     return EXIT_OK;
 }
 
@@ -110,7 +112,7 @@ static int phrase_ask(const struct cli *cli, const char *question, struct phrase
     struct termios before, quiet;
 
     if (tcgetattr(STDIN_FILENO, &before) < 0)
-        return cli_fail(cli, EXIT_FAILED, "cannot ask for a passphrase: %s", strerror(errno));
+        return cli_fail(cli, EXIT_FAILED, "cannot prompt for a passphrase: %s", strerror(errno));
     quiet = before;
     quiet.c_lflag &= ~(tcflag_t)ECHO;
     (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet);
@@ -132,13 +134,13 @@ static int phrase_get(const struct cli *cli, const struct backup_key_source *sou
         return phrase_read(cli, source->passphrase_file, ret);
     if (!isatty(STDIN_FILENO))
         return cli_fail(cli, EXIT_USAGE,
-                        "the file is sealed: say --passphrase-file FILE ('-': standard input) or "
+                        "the backup is encrypted: use --passphrase-file FILE ('-' is standard input) or "
                         "--key-file FILE");
     int rc = phrase_ask(cli, "Passphrase", ret);
     if (rc == EXIT_OK && twice)
-        rc = phrase_ask(cli, "Once more", &again);
+        rc = phrase_ask(cli, "Repeat passphrase", &again);
     if (rc == EXIT_OK && twice && (again.len != ret->len || memcmp(again.text, ret->text, ret->len) != 0))
-        rc = cli_fail(cli, EXIT_FAILED, "the two passphrases differ");
+        rc = cli_fail(cli, EXIT_FAILED, "the passphrases do not match");
     return rc;
 }
 
@@ -149,7 +151,7 @@ static int source_check(const struct cli *cli, const struct backup_key_source *s
     if (sodium_init() < 0)
         return cli_fail(cli, EXIT_FAILED, "libsodium cannot be initialised");
     if (source->key_file && source->passphrase_file)
-        return cli_fail(cli, EXIT_USAGE, "give either --key-file or --passphrase-file");
+        return cli_fail(cli, EXIT_USAGE, "--key-file and --passphrase-file cannot be combined");
     return EXIT_OK;
 }
 
@@ -167,7 +169,7 @@ int backup_key_choose(const struct cli *cli, const struct backup_key_source *sou
     if (rc != EXIT_OK)
         return rc;
     if (phrase.len < BACKUP_PASSPHRASE_MIN || phrase.len > BACKUP_PASSPHRASE_MAX)
-        return cli_fail(cli, EXIT_FAILED, "a passphrase has %d to %d bytes", BACKUP_PASSPHRASE_MIN,
+        return cli_fail(cli, EXIT_FAILED, "the passphrase must have %d to %d bytes", BACKUP_PASSPHRASE_MIN,
                         BACKUP_PASSPHRASE_MAX);
     backup_key_salt(ret);
     return backup_key_derive(ret, phrase.text, phrase.len, &err) < 0 ? cli_fail(cli, EXIT_FAILED, "%s", err.text)
@@ -185,9 +187,9 @@ int backup_key_find(const struct cli *cli, const struct backup_key_source *sourc
         return rc;
     if (kind == BACKUP_KEY)
         return source->key_file ? key_read(cli, source->key_file, key)
-                                : cli_fail(cli, EXIT_USAGE, "the backup is sealed by a key file: say --key-file FILE");
+                                : cli_fail(cli, EXIT_USAGE, "the backup is encrypted with a key: use --key-file FILE");
     if (source->key_file)
-        return cli_fail(cli, EXIT_USAGE, "the backup is sealed by a passphrase, not by a key file");
+        return cli_fail(cli, EXIT_USAGE, "the backup is encrypted with a passphrase, not with a key");
     rc = phrase_get(cli, source, false, &phrase);
     if (rc != EXIT_OK)
         return rc;

@@ -62,7 +62,7 @@ int contexts_path(const struct context_env *env, struct str *to, struct berth_er
     else if (env->home)
         str_addf(to, "%s/.config/berth/config.yaml", env->home);
     else
-        return err_set(err, ENOENT, "no place for contexts: set HOME, or BERTH_CONFIG to the name of a file");
+        return err_set(err, ENOENT, "no file for contexts: set HOME or BERTH_CONFIG");
     return 0;
 }
 
@@ -175,7 +175,7 @@ static int contexts_fill(json_t *doc, struct contexts *to, struct berth_err *err
             continue;
         }
         if (strcmp(key, "contexts") != 0 || !json_is_object(value))
-            return err_set(err, EINVAL, "unknown key \"%s\"; there are current and contexts", key);
+            return err_set(err, EINVAL, "unknown key \"%s\"; keys are current and contexts", key);
         json_object_foreach(value, name, context)
         {
             int rc = context_read(name, context, to, err);
@@ -230,7 +230,7 @@ static int folders_make(const char *path, struct berth_err *err)
     for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-            return err_set(err, errno, "cannot make the folder %s: %s", folder, strerror(errno));
+            return err_set(err, errno, "cannot create the folder %s: %s", folder, strerror(errno));
         *slash = '/';
     }
     return 0;
@@ -244,7 +244,7 @@ static int file_replace(const char *path, const struct str *text, struct berth_e
     str_addf(&beside, "%s.XXXXXX", path);
     int fd = mkostemp(beside.at, O_CLOEXEC); /* 0600 */
     if (fd < 0)
-        return err_set(err, errno, "cannot write beside %s: %s", path, strerror(errno));
+        return err_set(err, errno, "cannot create a temporary file next to %s: %s", path, strerror(errno));
     bool ok = write(fd, text->at, text->len) == (ssize_t)text->len && fsync(fd) == 0;
     int code = ok ? 0 : errno ? errno : EIO;
     if (close(fd) != 0 && ok) {
@@ -267,7 +267,7 @@ int contexts_write(const char *path, const struct contexts *contexts, struct ber
 
     if (rc != 0)
         return rc;
-    str_add(&text, "# Servers that 'berth' knows; 'berth context' changes this file.\n");
+    str_add(&text, "# Contexts of 'berth'; managed by 'berth context'.\n");
     yaml_write(&text, doc);
     return file_replace(path, &text, err);
 }
@@ -306,7 +306,7 @@ int token_file_read(const char *path, char **ret, bool *ret_exposed, struct bert
         return err_set(err, EINVAL, "the token file %s is empty", path);
     text[to < TOKEN_FILE_MAX ? to : TOKEN_FILE_MAX] = '\0';
     if (to > TOKEN_FILE_MAX || strlen(text) != to || !token_valid(text + from))
-        return err_set(err, EINVAL, "%s holds no token; one line like berth_... is expected", path);
+        return err_set(err, EINVAL, "%s contains no token; expected one line like berth_...", path);
     *ret = mem_strdup(text + from);
     *ret_exposed = (st.st_mode & 077) != 0;
     return 0;
@@ -326,7 +326,7 @@ static int context_pick(const struct connect_values *values, const struct contex
         suggest_offer(&near, contexts->at[i].name);
     if (near.len)
         return err_set(err, ENOENT, "no context '%s'; did you mean '%s'?", name, near.at[0]);
-    return err_set(err, ENOENT, "no context '%s'; 'berth context ls' lists those there are", name);
+    return err_set(err, ENOENT, "no context '%s'; 'berth context ls' lists the contexts", name);
 }
 
 /* Returns whether both URLs name the same server, with or without a trailing slash. */
@@ -377,7 +377,7 @@ int connection_choose(const struct connect_values *values, const struct context_
     if (c.token_file)
         rc = token_file_read(c.token_file, &c.token, &c.exposed, err);
     else if (c.token && !token_valid(c.token))
-        rc = err_set(err, EINVAL, "%s holds no token; one word like berth_... is expected",
+        rc = err_set(err, EINVAL, "%s contains no token; expected one word like berth_...",
                      env->token ? "BERTH_TOKEN" : "the context");
     if (rc == 0)
         *ret = c;

@@ -131,12 +131,12 @@ static void wrong_choices_are_told(void **state)
         int code;
         const char *says;
     } rows[] = {
-        {{.context = "lba"},             {0},                      ENOENT, "did you mean 'lab'?"       },
-        {{0},                            {.context = "elsewhere"}, ENOENT, "no context 'elsewhere'"    },
-        {{.token_file = "/nonexistent"}, {0},                      ENOENT, "cannot read the token file"},
-        {{.token_file = "/"},            {0},                      EISDIR, "cannot read the token file"},
-        {{0},                            {.token = "a b"},         EINVAL, "BERTH_TOKEN holds no token"},
-        {{0},                            {.token = "a\r\nX: y"},   EINVAL, "BERTH_TOKEN holds no token"},
+        {{.context = "lba"},             {0},                      ENOENT, "did you mean 'lab'?"          },
+        {{0},                            {.context = "elsewhere"}, ENOENT, "no context 'elsewhere'"       },
+        {{.token_file = "/nonexistent"}, {0},                      ENOENT, "cannot read the token file"   },
+        {{.token_file = "/"},            {0},                      EISDIR, "cannot read the token file"   },
+        {{0},                            {.token = "a b"},         EINVAL, "BERTH_TOKEN contains no token"},
+        {{0},                            {.token = "a\r\nX: y"},   EINVAL, "BERTH_TOKEN contains no token"},
     };
 
     (void)state;

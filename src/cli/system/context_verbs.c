@@ -52,7 +52,7 @@ static int context_missing(const struct cli *cli, const struct book *b, const ch
         suggest_offer(&near, b->contexts.at[i].name);
     if (near.len)
         return cli_fail(cli, EXIT_NOT_FOUND, "no context '%s'; did you mean '%s'?", name, near.at[0]);
-    return cli_fail(cli, EXIT_NOT_FOUND, "no context '%s'; 'berth context ls' lists those there are", name);
+    return cli_fail(cli, EXIT_NOT_FOUND, "no context '%s'; 'berth context ls' lists the contexts", name);
 }
 
 /* Returns the name of the context that is used without an option. */
@@ -89,7 +89,7 @@ static void contexts_table(const struct cli *cli, const struct book *b)
         table_cell(&table, 0, COLOR_GREEN, "%s", is_current ? "*" : "");
         table_cell(&table, 1, is_current ? COLOR_BOLD : COLOR_NONE, "%s", c->name);
         table_cell(&table, 2, COLOR_NONE, "%s", c->server ? c->server : SERVER_DEFAULT);
-        table_cell(&table, 3, COLOR_NONE, "%s", c->token ? "kept here" : c->token_file ? c->token_file : "none");
+        table_cell(&table, 3, COLOR_NONE, "%s", c->token ? "stored here" : c->token_file ? c->token_file : "none");
     }
     table_print(&table);
     table_done(&table);
@@ -112,7 +112,7 @@ static int ls_run(struct cli *cli, const void *values, const struct operands *op
     if (view_print(cli, v->form, list))
         return EXIT_OK;
     if (book.contexts.len == 0)
-        fputs("No contexts; 'berth context add NAME --server URL --token-file FILE' makes one.\n", cli->out);
+        fputs("No contexts; create one with 'berth context add NAME --server URL --token-file FILE'.\n", cli->out);
     else
         contexts_table(cli, &book);
     return EXIT_OK;
@@ -121,7 +121,7 @@ static int ls_run(struct cli *cli, const void *values, const struct operands *op
 const struct command context_ls_command = {
     .name = "context ls",
     .operands = "",
-    .summary = "List the servers this program knows; a star marks the one it talks to.",
+    .summary = "List the contexts; a star marks the current one.",
     .options = view_options,
     .options_len = 1,
     .values_size = sizeof(struct view_values),
@@ -139,7 +139,7 @@ static int show_run(struct cli *cli, const void *values, const struct operands *
         return rc;
     const char *name = operands->len ? operands->at[0] : current_of(&book);
     if (!name)
-        return cli_fail(cli, EXIT_NOT_FOUND, "there is no current context; 'berth context use NAME' chooses one");
+        return cli_fail(cli, EXIT_NOT_FOUND, "no current context; select one with 'berth context use NAME'");
     const struct context *c = contexts_find(&book.contexts, name);
     if (!c)
         return context_missing(cli, &book, name);
@@ -154,7 +154,7 @@ const struct command context_show_command = {
     .name = "context show",
     .operands = "[NAME]",
     .operands_max = 1,
-    .summary = "Show what is known of a server; of the current one if none is named. Never shows a token.",
+    .summary = "Show a context, or the current one. Tokens are never shown.",
     .options = view_options,
     .options_len = 1,
     .values_size = sizeof(struct view_values),
@@ -180,7 +180,7 @@ static int use_run(struct cli *cli, const void *values, const struct operands *o
     if (rc == EXIT_OK)
         fprintf(cli->out, "context/%s is current\n", operands->at[0]);
     if (rc == EXIT_OK && book.env.context && strcmp(book.env.context, operands->at[0]) != 0)
-        cli_warn(cli, "BERTH_CONTEXT is set and comes first: %s", book.env.context);
+        cli_warn(cli, "BERTH_CONTEXT is set and takes precedence: %s", book.env.context);
     return rc;
 }
 
@@ -189,7 +189,7 @@ const struct command context_use_command = {
     .operands = "NAME",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Talk to this server from now on.",
+    .summary = "Make a context the current one.",
     .section = SECTION_PEOPLE,
     .run = use_run,
 };
@@ -221,7 +221,7 @@ const struct command context_rm_command = {
     .operands = "NAME...",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "Forget servers. Token files stay where they are.",
+    .summary = "Remove contexts. Token files are kept.",
     .section = SECTION_PEOPLE,
     .run = rm_run,
 };
@@ -234,8 +234,8 @@ struct add_values {
 
 static const struct option add_options[] = {
     OPTION_FLAG_ROW("keep-token", 0, add_values, keep_token,
-                    "Copy the token into the file of contexts, so that FILE is not needed any more."),
-    OPTION_FLAG_ROW("no-use", 0, add_values, no_use, "Do not make it the current one."),
+                    "Copy the token into the file of contexts, so that FILE is no longer needed."),
+    OPTION_FLAG_ROW("no-use", 0, add_values, no_use, "Do not make the context the current one."),
 };
 
 /* Returns the absolute path. */
@@ -270,8 +270,7 @@ static int add_token(const struct cli *cli, const struct connect_values *from, c
     else
         to->token_file = absolute(from->token_file);
     if (exposed)
-        cli_warn(cli, "others may read the token in %s; 'chmod 600 %s' keeps it yours", from->token_file,
-                 from->token_file);
+        cli_warn(cli, "other users can read the token file %s; run 'chmod 600 %s'", from->token_file, from->token_file);
     return EXIT_OK;
 }
 
@@ -305,7 +304,7 @@ static int add_run(struct cli *cli, const void *values, const struct operands *o
     if (rc == EXIT_OK)
         fprintf(cli->out, "context/%s %s%s\n", operands->at[0], done, v->no_use ? "" : " and current");
     if (rc == EXIT_OK && from->token_file && in_the_clear(from->server))
-        cli_warn(cli, "the token will travel unencrypted to %s; https is safer", from->server);
+        cli_warn(cli, "the token is sent unencrypted to %s; use https", from->server);
     return rc;
 }
 
@@ -314,9 +313,10 @@ const struct command context_add_command = {
     .operands = "NAME",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Remember a server with its token under a name, and talk to it from now on.",
-    .text = "A context of that name is replaced. Nothing is asked of the server; 'berth whoami' tries it. The file is "
-            "$BERTH_CONFIG, or berth/config.yaml in $XDG_CONFIG_HOME or ~/.config.",
+    .summary = "Add a context, a server with its token, and make it the current one.",
+    .text = "An existing context of that name is replaced. The server is not contacted; check it "
+            "with 'berth whoami'. Contexts are stored in $BERTH_CONFIG, or berth/config.yaml in "
+            "$XDG_CONFIG_HOME or ~/.config.",
     .examples = "  berth context add lab --server https://lab:3980 --token-file ~/lab.token --pin sha256//...\n"
                 "  berth context use lab\n"
                 "  berth whoami",

@@ -92,8 +92,8 @@ static const struct events_values events_defaults = {
 };
 
 static const struct option events_options[] = {
-    OPTION_CHOICE_ROW("output", 'o', events_values, form, view_choices, "For people, or everything as JSON or YAML."),
-    OPTION_COUNT_ROW("limit", 0, events_values, limit, 1, 4096, "At most this many, the latest; 100 if not given."),
+    OPTION_CHOICE_ROW("output", 'o', events_values, form, view_choices, "Output format."),
+    OPTION_COUNT_ROW("limit", 0, events_values, limit, 1, 4096, "Show the latest N. Default: 100."),
 };
 
 static int events_run(struct cli *cli, const void *values, const struct operands *operands)
@@ -110,8 +110,7 @@ static int events_run(struct cli *cli, const void *values, const struct operands
     if (json_array_size(json_object_get(body, "items")) > 0)
         events_table(cli, json_object_get(body, "items"), true);
     else
-        fprintf(cli->out, "Nothing has happened%s%s.\n", operands->len ? " to " : "",
-                operands->len ? operands->at[0] : "");
+        fprintf(cli->out, "No events%s%s.\n", operands->len ? " of " : "", operands->len ? operands->at[0] : "");
     return EXIT_OK;
 }
 
@@ -119,8 +118,8 @@ const struct command events_command = {
     .name = "events",
     .operands = "[ID]",
     .operands_max = 1,
-    .summary = "Print what happened lately, the newest last; of one object, or of all you may see.",
-    .text = "Events are for people and kept for a while only; 'berth audit' is the lasting record.",
+    .summary = "Print recent events of one object, or of all visible objects, the newest last.",
+    .text = "Events are kept for a limited time; 'berth audit' is the permanent record of changes.",
     .options = events_options,
     .options_len = sizeof events_options / sizeof events_options[0],
     .defaults = &events_defaults,
@@ -140,13 +139,13 @@ struct audit_values {
 };
 
 static const struct option audit_options[] = {
-    OPTION_CHOICE_ROW("output", 'o', audit_values, form, view_choices, "For people, or everything as JSON or YAML."),
-    OPTION_TEXT_ROW("who", 0, audit_values, who, "USER", "Only what this user did."),
+    OPTION_CHOICE_ROW("output", 'o', audit_values, form, view_choices, "Output format."),
+    OPTION_TEXT_ROW("who", 0, audit_values, who, "USER", "Show only changes by this user."),
     OPTION_TEXT_ROW("subject", 0, audit_values, subject, "KIND/ID",
-                    "Only what was done to this, as apps/photos.alice."),
-    OPTION_FLAG_ROW("all", 0, audit_values, all, "Also what the daemon itself did."),
-    OPTION_COUNT_ROW("limit", 0, audit_values, limit, 1, 10000, "At most this many, the latest; 100 if not given."),
-    OPTION_COUNT_ROW("from", 0, audit_values, from, 1, 0, "Look from this record on; SEQ in the table."),
+                    "Show only changes of this object, such as apps/photos.alice."),
+    OPTION_FLAG_ROW("all", 0, audit_values, all, "Include changes by the daemon itself."),
+    OPTION_COUNT_ROW("limit", 0, audit_values, limit, 1, 10000, "Show the latest N. Default: 100."),
+    OPTION_COUNT_ROW("from", 0, audit_values, from, 1, 0, "Start at this record; SEQ in the table."),
 };
 
 static void audit_table(const struct cli *cli, const json_t *items)
@@ -204,9 +203,9 @@ static int audit_run(struct cli *cli, const void *values, const struct operands 
 const struct command audit_command = {
     .name = "audit",
     .operands = "",
-    .summary = "Print who changed what, the newest last.",
-    .text = "Every change has one record, written in the same transaction; -o json also has the token, the address and "
-            "the keys that were written.",
+    .summary = "Print the audit log: who changed what, the newest last.",
+    .text = "Every change has one record, written in the same transaction; -o json includes the "
+            "token, the address and the changed keys.",
     .examples = "  berth audit --who alice\n"
                 "  berth audit --subject nodes/n1 --limit 20",
     .options = audit_options,

@@ -26,17 +26,17 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     uint64_t actions = number(answer.body, "actions"), pending = number(answer.body, "pending");
     fprintf(cli->out, "Planned %s action%s in %s; %s pending.\n", show_count(actions).text, plural(actions),
             show_seconds(json_number_value(json_object_get(answer.body, "seconds"))).text,
-            pending ? show_count(pending).text : "nothing is");
+            pending ? show_count(pending).text : "none");
     if (json_is_true(json_object_get(answer.body, "alarm")))
-        cli_warn(cli, "more than a third of all nodes are lost, so nothing is replaced");
+        cli_warn(cli, "more than a third of all nodes are lost; lost pods are not replaced");
     return EXIT_OK;
 }
 
 const struct command schedule_command = {
     .name = "schedule",
     .operands = "",
-    .summary = "Make a plan now and say what came of it.",
-    .text = "The daemon plans by itself whenever something changes; this is for those who do not want to wait.",
+    .summary = "Run a scheduling cycle now and show its result.",
+    .text = "The daemon runs a cycle whenever something changes; this command only avoids the wait.",
     .options = view_options,
     .options_len = 1,
     .values_size = sizeof(struct view_values),

@@ -158,7 +158,7 @@ static void usage_print(const struct cli *cli, const char *resource, const struc
         quantity_print(unit, (int64_t)u->used, used.text);
         quantity_print(unit, (int64_t)u->total, total.text);
     }
-    fprintf(cli->out, "  %-8s %s%3.0f%%%s  %s of %s promised\n", resource,
+    fprintf(cli->out, "  %-8s %s%3.0f%%%s  %s of %s allocated\n", resource,
             cli_paint(cli, part >= 90 ? COLOR_YELLOW : COLOR_GREEN), part, cli_paint(cli, COLOR_NONE), used.text,
             total.text);
 }
@@ -204,7 +204,8 @@ static void alarm_print(const struct cli *cli, const struct overview *o)
 
     if (alarming(o, &lost))
         fprintf(cli->out,
-                "  %salarm%s    %zu nodes are lost, more than a third: nothing is replaced; look at the network\n",
+                "  %salarm%s    %zu nodes are lost, more than a third: lost pods are not replaced; check "
+                "the network\n",
                 cli_paint(cli, COLOR_RED), cli_paint(cli, COLOR_NONE), lost);
     size_t i;
     json_t *alarm;
@@ -262,10 +263,10 @@ static void pending_print(const struct cli *cli, const struct overview *o)
     else
         fputs("Nothing is pending.\n", cli->out);
     if (found > PENDING_SHOWN)
-        fprintf(cli->out, "... and %zu more: 'berth get jobs --state pending'; 'berth why KIND ID' says why\n",
+        fprintf(cli->out, "... and %zu more: 'berth get jobs --state pending'; 'berth why KIND ID' explains why\n",
                 found - PENDING_SHOWN);
     else if (found > 0)
-        fputs("'berth why KIND ID' says why.\n", cli->out);
+        fputs("'berth why KIND ID' explains why.\n", cli->out);
     table_done(&table);
 }
 
@@ -343,9 +344,10 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command status_command = {
     .name = "status",
     .operands = "",
-    .summary = "Show the cluster on one screen: nodes, capacity, work, and what is pending and why.",
-    .text = "Work is listed as far as your role lets you see it. What is promised of the nodes is of all work, whoever "
-            "owns it.",
+    .summary = "Show an overview of the cluster: nodes, capacity, workloads, and pending pods with "
+               "reasons.",
+    .text = "Lists the workloads that your role may see. The allocation of the nodes includes the "
+            "workloads of all users.",
     .options = view_options,
     .options_len = 1,
     .values_size = sizeof(struct view_values),

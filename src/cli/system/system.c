@@ -17,7 +17,7 @@ struct settings_values {
 };
 
 static const struct option settings_options[] = {
-    OPTION_CHOICE_ROW("output", 'o', settings_values, form, view_choices, "For people, or everything as JSON or YAML."),
+    OPTION_CHOICE_ROW("output", 'o', settings_values, form, view_choices, "Output format."),
     DRY_RUN_ROW(settings_values, dry_run),
 };
 
@@ -52,10 +52,9 @@ const struct command system_settings_command = {
     .name = "system settings",
     .operands = "[KEY=VALUE...]",
     .operands_max = OPERANDS_ANY,
-    .summary = "Show the settings of the whole system, or change some.",
-    .text =
-        "VALUE is read as in YAML; a dot leads to what is within a section: SECTION.KEY=VALUE. null brings the default "
-        "back.",
+    .summary = "Show or change system settings.",
+    .text = "VALUE is parsed as YAML; a dot selects a key of a section: SECTION.KEY=VALUE. null "
+            "restores the default.",
     .examples = "  berth system settings\n"
                 "  berth system settings -o json",
     .options = settings_options,
@@ -74,7 +73,7 @@ static void services_table(const struct cli *cli, const json_t *items)
         {"NAME",            TABLE_PLAIN, 0},
         {"STATE",           TABLE_PLAIN, 0},
         {"READY",           TABLE_RIGHT, 0},
-        {"MAY BE DISABLED", TABLE_PLAIN, 0},
+        {"CAN BE DISABLED", TABLE_PLAIN, 0},
         {"DISPLAY",         TABLE_WRAP,  0},
     };
     struct table table;
@@ -116,7 +115,7 @@ static int services_run(struct cli *cli, const void *values, const struct operan
     if (json_array_size(json_object_get(body, "items")) > 0)
         services_table(cli, json_object_get(body, "items"));
     else
-        fputs("There are no system services.\n", cli->out);
+        fputs("No system services.\n", cli->out);
     return EXIT_OK;
 }
 
@@ -168,8 +167,8 @@ const struct command system_configure_command = {
     .operands = "SERVICE [KEY=VALUE...]",
     .operands_min = 1,
     .operands_max = OPERANDS_ANY,
-    .summary = "Show the settings of a system service, or change some.",
-    .text = "VALUE is read as for 'berth app settings'.",
+    .summary = "Show or change the settings of a system service.",
+    .text = "VALUE is parsed as by 'berth app settings'.",
     .examples = "  berth system configure dns\n"
                 "  berth system configure dns cache=500",
     .options = settings_options,
@@ -225,5 +224,5 @@ static int service_run(struct cli *cli, const void *values, const struct operand
     }
 
 SERVICE(restart, "restarted", "Restart system services.");
-SERVICE(enable, "enabled", "Start system services that are disabled.");
-SERVICE(disable, "disabled", "Stop system services; those the system cannot do without refuse.");
+SERVICE(enable, "enabled", "Start disabled system services.");
+SERVICE(disable, "disabled", "Stop system services; essential services cannot be disabled.");

@@ -17,12 +17,12 @@ static const char *const by_choices[] = {"user", "group", NULL};
 static const char *const form_choices[] = {"table", "json", "csv", NULL};
 
 static const struct option bill_options[] = {
-    OPTION_TEXT_ROW("prices", 'p', bill_values, prices, "FILE", "What an hour costs; must be given."),
-    OPTION_TEXT_ROW("month", 'm', bill_values, month, "MONTH", "Only this month, such as 2026-03."),
-    OPTION_TEXT_ROW("user", 'u', bill_values, user, "NAME", "Only of this user."),
-    OPTION_TEXT_ROW("group", 'g', bill_values, group, "NAME", "Only of this group."),
-    OPTION_CHOICE_ROW("by", 0, bill_values, by, by_choices, "A line for each of these."),
-    OPTION_CHOICE_ROW("output", 'o', bill_values, form, form_choices, "Form of the output."),
+    OPTION_TEXT_ROW("prices", 'p', bill_values, prices, "FILE", "Price file with the costs per hour; required."),
+    OPTION_TEXT_ROW("month", 'm', bill_values, month, "MONTH", "Show only this month, such as 2026-03."),
+    OPTION_TEXT_ROW("user", 'u', bill_values, user, "NAME", "Show only this user."),
+    OPTION_TEXT_ROW("group", 'g', bill_values, group, "NAME", "Show only this group."),
+    OPTION_CHOICE_ROW("by", 0, bill_values, by, by_choices, "Print one line per user or group."),
+    OPTION_CHOICE_ROW("output", 'o', bill_values, form, form_choices, "Output format."),
 };
 
 struct asking {
@@ -48,8 +48,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     struct bill_server server = {.ctx = &asking, .get = get};
     (void)operands;
     if (!v->prices)
-        return cli_fail(cli, EXIT_USAGE,
-                        "--prices FILE must be given: what an hour costs; docs/billing.md has an example");
+        return cli_fail(cli, EXIT_USAGE, "--prices FILE is required; docs/billing.md has an example of a price file");
     if (v->month && !month_valid(v->month))
         return cli_fail(cli, EXIT_USAGE, "--month is a year and a month such as 2026-03, not '%s'", v->month);
     if (prices_read(v->prices, &prices, &err) < 0)
@@ -72,9 +71,9 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command bill_command = {
     .name = "bill",
     .operands = "",
-    .summary = "Show what was used in money, by a file of prices.",
-    .text = "Reads the records that the server still has. What keeps its own book over years, and budgets, is the\n"
-            "program berth-bill; the file of prices is the same.",
+    .summary = "Show the cost of past usage, computed from a price file.",
+    .text = "Reads the usage records that the server still has. For a permanent book and for budgets "
+            "use the program berth-bill with the same price file.",
     .examples =
         "  berth bill --prices prices.yaml --month 2026-03\n  berth bill --prices prices.yaml --by group -o csv",
     .options = bill_options,

@@ -130,10 +130,10 @@ const struct command quota_show_command = {
     .name = "quota show",
     .operands = "[KIND/NAME...]",
     .operands_max = OPERANDS_ANY,
-    .summary = "Show what users, groups or queues may have, and what of it is in use.",
-    .text =
-        "Without a name your own quota and your group's; a name alone is a user's. HELD is what has a place, ASKED what waits and runs "
-        "together, HOURS what was spent of a total.",
+    .summary = "Show the quotas of users, groups or queues and their usage.",
+    .text = "Without a name it shows your own quota and your group's; a name alone is a user. HELD "
+            "is allocated, ASKED is the sum of pending and running, HOURS is the part of a total "
+            "that was used.",
     .examples = "  berth quota show\n"
                 "  berth quota show group/vision queue/prod",
     .options = view_options,
@@ -170,7 +170,7 @@ static int pair_add(const struct cli *cli, const char *word, json_t *quota)
     if (rc == EXIT_OK && !limits)
         (void)json_object_set_new(quota, "limits", limits = json_object());
     if (rc == EXIT_OK && json_object_set(limits, str_text(&resource), json_object_get(value, "value")) != 0)
-        return cli_fail(cli, EXIT_USAGE, "'%s' names no resource", word);
+        return cli_fail(cli, EXIT_USAGE, "'%s': missing name of the resource", word);
     return rc;
 }
 
@@ -199,10 +199,11 @@ const struct command quota_set_command = {
     .operands = "KIND/NAME [PART.]RESOURCE=AMOUNT...",
     .operands_min = 2,
     .operands_max = OPERANDS_ANY,
-    .summary = "Set what a user, a group or a queue may have.",
-    .text = "PART is limits (held at once; also if not given), guarantees (held by right; what is beyond is borrowed) "
-            "or admitted (waiting and running together). An amount of null takes that one away; what is not named "
-            "stays. Totals are set with 'berth edit'. All users of a group together must stay within the group's.",
+    .summary = "Set the quota of a user, a group or a queue.",
+    .text = "PART is limits (maximum allocation; the default), guarantees (guaranteed allocation; "
+            "usage beyond it is borrowed) or admitted (pending and running together). An amount of "
+            "null removes an entry; other entries are kept. Set totals with 'berth edit'. The users "
+            "of a group together are bound by the group's quota.",
     .examples = "  berth quota set group/vision limits.gpu=16 guarantees.gpu=8\n"
                 "  berth quota set user/ann cpu=4 memory=16Gi\n"
                 "  berth quota set user/ann limits.gpu=4 admitted.jobs=100\n"

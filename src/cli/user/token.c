@@ -13,14 +13,15 @@ struct add_values {
 };
 
 static const struct option options[] = {
-    OPTION_TEXT_ROW("user", 'u', add_values, user, "USER", "Whose it is; yours if not given."),
-    OPTION_TEXT_ROW("node", 0, add_values, node, "NODE", "Of this node's agent, instead of a user."),
-    OPTION_TEXT_ROW("role", 'r', add_values, role, "ROLE", "May no more than this role; the user's if not given."),
-    OPTION_TEXT_ROW("note", 0, add_values, note, "TEXT", "What it is for."),
-    OPTION_TEXT_ROW("ttl", 0, add_values, ttl, "DURATION", "Expires after this time: 12h, 30d. Never if not given."),
-    OPTION_TEXT_ROW("expires", 0, add_values, expires, "TIME", "Expires then: 2026-03-01T12:00:00Z."),
+    OPTION_TEXT_ROW("user", 'u', add_values, user, "USER", "User of the token. Default: yourself."),
+    OPTION_TEXT_ROW("node", 0, add_values, node, "NODE",
+                    "Create the token for the agent of this node instead of a user."),
+    OPTION_TEXT_ROW("role", 'r', add_values, role, "ROLE", "Limit the token to this role. Default: the user's role."),
+    OPTION_TEXT_ROW("note", 0, add_values, note, "TEXT", "Description of the token."),
+    OPTION_TEXT_ROW("ttl", 0, add_values, ttl, "DURATION", "Lifetime of the token: 12h, 30d. Default: no expiry."),
+    OPTION_TEXT_ROW("expires", 0, add_values, expires, "TIME", "Expiry time of the token: 2026-03-01T12:00:00Z."),
     OPTION_TEXT_ROW("to", 0, add_values, to, "FILE",
-                    "Write the token here, readable only by you; the file must not exist. Else standard output."),
+                    "Write the token to this new file, readable only by you. Default: standard output."),
     DRY_RUN_ROW(add_values, dry_run),
 };
 
@@ -51,17 +52,18 @@ static int token_give(const struct cli *cli, const struct add_values *v, const j
     struct berth_err err;
 
     if (!text)
-        return cli_fail(cli, EXIT_FAILED, "the server made a token but did not tell it; 'berth token ls' shows it");
+        return cli_fail(cli, EXIT_FAILED,
+                        "the server created a token but did not return it; 'berth token ls' lists it");
     if (!v->to) {
         fprintf(cli->out, "%s\n", text);
         if (cli->progress)
-            fprintf(cli->err, "token/%s created; its text is shown this once only\n", id ? id : "?");
+            fprintf(cli->err, "token/%s created; its text is shown only once\n", id ? id : "?");
         return EXIT_OK;
     }
     if (save_write(save, text, strlen(text), &err) != 0 || save_write(save, "\n", 1, &err) != 0 ||
         save_end(save, &err) != 0) {
         cli_fail(cli, EXIT_FAILED, "%s", err.text);
-        cli_hint(cli, "The token was made all the same; revoke it by 'berth token rm %s'.", id ? id : "ID");
+        cli_hint(cli, "The token was created anyway; revoke it with 'berth token rm %s'.", id ? id : "ID");
         return EXIT_FAILED;
     }
     fprintf(cli->out, "token/%s created in %s\n", id ? id : "?", v->to);
@@ -79,7 +81,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 
     (void)operands;
     if (v->user && v->node)
-        return cli_fail(cli, EXIT_USAGE, "a token is of a user or of a node; say --user or --node");
+        return cli_fail(cli, EXIT_USAGE, "--user and --node cannot be combined");
     int rc = api_open(&api, cli);
     if (rc != EXIT_OK)
         return rc;
@@ -100,10 +102,9 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command token_add_command = {
     .name = "token add",
     .operands = "",
-    .summary = "Make a token and print it; this is the only time it is shown.",
-    .text =
-        "Who has the token may do what its user may, or less with --role. It cannot be read again: revoke a lost one by "
-        "'berth token rm' and make another.",
+    .summary = "Create a token and print it. It cannot be shown again.",
+    .text = "The token grants the permissions of its user, or fewer with --role. It cannot be read "
+            "again: revoke a lost token with 'berth token rm' and create another.",
     .examples = "  berth token add --user alice --ttl 30d --to alice.token\n"
                 "  berth token add --node n1 --to n1.token\n"
                 "  berth token add --role viewer --note 'the screen in the hall'",

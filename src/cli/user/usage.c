@@ -20,16 +20,16 @@ struct usage_values {
 };
 
 static const struct option usage_options[] = {
-    OPTION_TEXT_ROW("user", 'u', usage_values, user, "NAME", "Only of this user."),
-    OPTION_TEXT_ROW("group", 'g', usage_values, group, "NAME", "Only of this group."),
-    OPTION_TEXT_ROW("queue", 'q', usage_values, queue, "NAME", "Only what ran from this queue."),
+    OPTION_TEXT_ROW("user", 'u', usage_values, user, "NAME", "Show only this user."),
+    OPTION_TEXT_ROW("group", 'g', usage_values, group, "NAME", "Show only this group."),
+    OPTION_TEXT_ROW("queue", 'q', usage_values, queue, "NAME", "Show only this queue."),
     OPTION_TEXT_ROW("from", 0, usage_values, from, "TIME",
-                    "Only what was used from then on: a moment, a day such as 2026-03-01, or 7d for the last week."),
-    OPTION_TEXT_ROW("to", 0, usage_values, to, "TIME", "Only what was used before; written like --from."),
-    OPTION_TEXT_ROW("month", 'm', usage_values, month, "MONTH", "Only this month, such as 2026-03."),
+                    "Start of the period: a time, a day such as 2026-03-01, or 7d for the last week."),
+    OPTION_TEXT_ROW("to", 0, usage_values, to, "TIME", "End of the period; same format as --from."),
+    OPTION_TEXT_ROW("month", 'm', usage_values, month, "MONTH", "Show only this month, such as 2026-03."),
     OPTION_TEXT_ROW("by", 0, usage_values, by, "WHAT",
-                    "A line for each user, group, queue, name or outcome, or several of them: user,queue."),
-    OPTION_CHOICE_ROW("output", 'o', usage_values, form, view_choices, "Form of the output."),
+                    "Print one line per user, group, queue, name or outcome, or per combination: user,queue."),
+    OPTION_CHOICE_ROW("output", 'o', usage_values, form, view_choices, "Output format."),
 };
 
 static double real_of(const json_t *item, const char *key)
@@ -62,7 +62,7 @@ static void print(const struct cli *cli, const json_t *answer)
     size_t len = 0, i;
     json_t *item;
     if (!first) {
-        fprintf(cli->out, "nothing was used that is over\n");
+        fprintf(cli->out, "no usage records\n");
         return;
     }
     for (i = 0; i < KEYS; i++)
@@ -105,7 +105,7 @@ static int when_query(const struct cli *cli, const char *name, const char *text,
     if (moment_past_read(text, wall_clock_ns(), moment, &err) == 0)
         query_add(path, name, moment);
     else
-        return cli_fail(cli, EXIT_USAGE, "--%s is a moment, a day such as 2026-03-01 or how long ago, such as 7d: %s",
+        return cli_fail(cli, EXIT_USAGE, "--%s must be a time, a day such as 2026-03-01 or a duration such as 7d: %s",
                         name, err.text);
     return EXIT_OK;
 }
@@ -118,7 +118,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
     CLEANUP(api) struct api api = {0};
     (void)operands;
     if (v->month && (v->from || v->to))
-        return cli_fail(cli, EXIT_USAGE, "give either --month, or --from and --to");
+        return cli_fail(cli, EXIT_USAGE, "--month cannot be combined with --from or --to");
     str_add(&path, "/v1/usage");
     query_add(&path, "user", v->user);
     query_add(&path, "group", v->group);
@@ -139,9 +139,9 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command usage_command = {
     .name = "usage",
     .operands = "",
-    .summary = "Show what was used: core-hours, GPU-hours, GiB-hours of memory.",
-    .text = "Counts what is over, and of what runs for long what it has used up to now, a day at a time. You see your\n"
-            "own, a manager that of the group, an operator everybody's.",
+    .summary = "Show past usage: core-hours, GPU-hours, GiB-hours of memory.",
+    .text = "Counts ended pods, and long-running pods up to now in steps of a day. Users see their "
+            "own usage, managers that of their group, operators that of all users.",
     .examples = "  berth usage --month 2026-03\n  berth usage --from 7d\n  berth usage --group vision --by user,queue",
     .options = usage_options,
     .options_len = sizeof usage_options / sizeof *usage_options,

@@ -20,16 +20,17 @@ struct add_values {
 };
 
 static const struct option user_options[] = {
-    OPTION_TEXT_ROW("group", 'g', add_values, group, "GROUP", "It is in; none if not given."),
+    OPTION_TEXT_ROW("group", 'g', add_values, group, "GROUP", "Group of the user. Default: none."),
     OPTION_TEXT_ROW("role", 'r', add_values, role, "ROLE",
-                    "What it may do: admin, operator, auditor, manager, user (if not given), viewer, or one of yours."),
-    OPTION_COUNT_ROW("level", 0, add_values, level, 0, 1000, "For policies that rank users; 0 if not given."),
-    OPTION_TEXT_ROW("display", 0, add_values, display, "TEXT", "A name for people."),
+                    "Role: admin, operator, auditor, manager, user (default), viewer, or a custom role."),
+    OPTION_COUNT_ROW("level", 0, add_values, level, 0, 1000,
+                     "Priority of the user, for policies that rank users. Default: 0."),
+    OPTION_TEXT_ROW("display", 0, add_values, display, "TEXT", "Display name."),
     DRY_RUN_ROW(add_values, dry_run),
 };
 
 static const struct option group_options[] = {
-    OPTION_TEXT_ROW("display", 0, add_values, display, "TEXT", "A name for people."),
+    OPTION_TEXT_ROW("display", 0, add_values, display, "TEXT", "Display name."),
     DRY_RUN_ROW(add_values, dry_run),
 };
 
@@ -65,7 +66,7 @@ const struct command user_add_command = {
     .operands_min = 1,
     .operands_max = 1,
     .summary = "Add a user.",
-    .text = "To let them in, make a token: 'berth token add --user NAME'.",
+    .text = "A user needs a token to log in: 'berth token add --user NAME'.",
     .examples = "  berth user add alice --group family --display 'Alice A.'",
     .options = user_options,
     .options_len = sizeof user_options / sizeof user_options[0],
@@ -99,7 +100,7 @@ struct export_values {
 
 static const struct option export_options[] = {
     OPTION_TEXT_ROW("to", 0, export_values, to, "FILE",
-                    "Write it here, readable only by you; the file must not exist. Else standard output."),
+                    "Write the archive to this new file, readable only by you. Default: standard output."),
 };
 
 static int export_run(struct cli *cli, const void *values, const struct operands *operands)
@@ -138,7 +139,7 @@ const struct command user_export_command = {
     .operands = "ID",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Write a user with all apps, vms, jobs and volumes as an archive.",
+    .summary = "Export a user with all apps, vms, jobs and volumes as an archive.",
     .examples = "  berth user export alice --to alice.json",
     .options = export_options,
     .options_len = sizeof export_options / sizeof export_options[0],
@@ -157,12 +158,13 @@ struct import_values {
 };
 
 static const struct option import_options[] = {
-    OPTION_TEXT_ROW("as", 0, import_values, as, "ID", "Under another name than the archive's."),
-    OPTION_FLAG_ROW(
-        "merge", 0, import_values, merge,
-        "Into the user of that name, where there is one: what it has stays, the rest is added, and jobs run anew."),
-    OPTION_TEXT_ROW("group", 'g', import_values, group, "GROUP", "Into this group instead of the archive's."),
-    OPTION_TEXT_ROW("role", 'r', import_values, role, "ROLE", "With this role instead of the archive's."),
+    OPTION_TEXT_ROW("as", 0, import_values, as, "ID", "Import the user under this name instead of the archive's."),
+    OPTION_FLAG_ROW("merge", 0, import_values, merge,
+                    "Merge into an existing user: existing objects are kept, others are added, and jobs run "
+                    "again."),
+    OPTION_TEXT_ROW("group", 'g', import_values, group, "GROUP",
+                    "Put the user into this group instead of the archive's."),
+    OPTION_TEXT_ROW("role", 'r', import_values, role, "ROLE", "Give the user this role instead of the archive's."),
     DRY_RUN_ROW(import_values, dry_run),
 };
 
@@ -179,7 +181,7 @@ static int import_run(struct cli *cli, const void *values, const struct operands
     if (document_read(operands->at[0], &archive, &err) != 0)
         return cli_fail(cli, EXIT_FAILED, "%s", err.text);
     if (!json_is_object(archive))
-        return cli_fail(cli, EXIT_FAILED, "%s is no archive of a user", operands->at[0]);
+        return cli_fail(cli, EXIT_FAILED, "%s is not a user archive", operands->at[0]);
     int rc = api_open(&api, cli);
     if (rc != EXIT_OK)
         return rc;
@@ -202,8 +204,8 @@ const struct command user_import_command = {
     .operands = "FILE",
     .operands_min = 1,
     .operands_max = 1,
-    .summary = "Take in a user from an archive; '-' is standard input.",
-    .text = "A user of that name who is there already is refused without --as or --merge.",
+    .summary = "Import a user from an archive; '-' is standard input.",
+    .text = "If the user exists already, --as or --merge is required.",
     .examples = "  berth user import alice.json --as alice2\n"
                 "  berth user import alice.json --merge",
     .options = import_options,

@@ -61,7 +61,7 @@ static int run(struct cli *cli, const void *values, const struct operands *opera
 const struct command whoami_command = {
     .name = "whoami",
     .operands = "",
-    .summary = "Show which server this program talks to, as whom, and what you may do there.",
+    .summary = "Show the current server, user and permissions.",
     .options = view_options,
     .options_len = 1,
     .values_size = sizeof(struct view_values),
