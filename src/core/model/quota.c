@@ -386,7 +386,7 @@ bool quota_books_differ(const struct quota *a, struct quota *b)
     for (size_t i = 0; i < a->books.len; i++) {
         const struct quota_book *x = &a->books.at[i];
         const struct quota_book *y = book_of(b, x->resource);
-        /* book_of may grow b's vector; a and b are different quotas, so x stays valid */
+        /* vectors: book_of may grow b's vector; a and b are different quotas, so x stays valid */
         if (x->active != y->active || x->later != y->later || x->asked != y->asked)
             return true;
     }

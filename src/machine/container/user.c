@@ -243,7 +243,7 @@ static int mapped_add(struct users *u, struct mapping *m, const char *owner, uid
     rc = list_write(u, m);
     if (rc == 0)
         return 0;
-    if (known) /* `known` is NULL if an entry was pushed, so the moved vector is not accessed */
+    if (known) /* vectors: known is NULL if an entry was pushed */
         known->uid = before;
     else
         m->at.len--;

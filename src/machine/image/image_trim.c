@@ -158,7 +158,7 @@ void images_trim(struct place *p, uint64_t bytes_max)
         qsort(s.at.at, s.at.len, sizeof *s.at.at, older);
     (void)place_each(p, mark_used, &s);
     for (size_t i = 0; i < s.at.len && s.bytes > bytes_max; i++)
-        /* kept_remove pushes only to a vector of its own */
+        /* vectors: kept_remove pushes only to a vector of its own */
         if (!s.at.at[i].in_use && kept_remove(&s, images, unpacked, &s.at.at[i]))
             s.bytes -= s.at.at[i].bytes;
     names_each(refs, ref_check, &s);

@@ -301,7 +301,7 @@ int net_class_put(struct net_classes *c, uint32_t handle, int64_t weight, int64_
         vec_push(&c->at, fresh);
     }
     rc = shares_send(c);
-    if (rc == 0 && !known) /* `known` is NULL if a class was pushed, so the moved vector is not accessed */
+    if (rc == 0 && !known) /* vectors: known is NULL if a class was pushed */
         leaf_send(c, handle);
     if (rc == 0)
         return 0;
