@@ -178,7 +178,7 @@ def a_job(plane):
     wait_for("it says that it waits", lambda: plane.admin.get("Job", "train").get("status", {}).get("reason"))
     text = told(plane, "why", "train")
     has(text, "job default/train is Pending", "Tasks: 6 waiting, 0 running", "berth-kube says: ", "role worker", "Each of its tasks asks for 1 cpu.",
-        "the gang needs 6 pods placed at once; 4 found room", "with 650m of cpu instead of 1: on n")
+        "the gang needs 6 pods placed at once; only 4 fit", "with 650m of cpu instead of 1: on n")
     has(told(plane, "queue"), "train:worker (6 tasks)")
     item = json.loads(told(plane, "queue", "-o", "json"))["items"][0]
     assert (item["name"], item["tasks"], item["position"]) == ("train:worker", 6, 1), item

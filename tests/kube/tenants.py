@@ -168,7 +168,7 @@ def group_limit_over_queues(plane):
     bound(plane, "a", "b")
     plane.admin.create(pod("c", "y", cpu="1"))
     message = refusal(plane, "c", "quota")
-    assert "the quota group/team has 2 of 2 cpu in use or promised; 1 needed" in message, message
+    assert "quota group/team: 2 of 2 cpu are used or reserved; 1 requested" in message, message
     plane.admin.create(pod("plain", cpu="1"))
     bound(plane, "plain")
     wait_for("the group says so", lambda: use(plane, "Group", "team") == (1, 2, "2"))
@@ -281,9 +281,9 @@ def spent_totals_outlive_a_kill(plane):
     plane.admin.patch(user, {"status": {"usage": now}}, "/status")
     plane.scheduler = start(plane)
     plane.admin.create(pod("two", "q", user="dan", cpu="1"))
-    refusal(plane, "two", "of 2 cpu-hours used or promised in this period")
+    refusal(plane, "two", "of 2 cpu-hours of this period are used or reserved")
     plane.admin.delete(pod("one"), grace=0)
-    refusal(plane, "two", "the quota user/dan has 2 of 2 cpu-hours used or promised in this period")
+    refusal(plane, "two", "quota user/dan: 2 of 2 cpu-hours of this period are used or reserved")
     wait_for("kubectl shows it", lambda: "2.0/2 cpu" in plane.kubectl("get", "users.berth.dev", "dan"))
 
 

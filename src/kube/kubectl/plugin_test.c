@@ -61,9 +61,9 @@ static void too_little_left(void **state)
         "It is number 1 of 1 that wait.\n"
         "\nWhy it has no place\n"
         "  - 2 of 3 nodes have too little cpu left: 3 needed, at most 2 free\n"
-        "  - 1 of 3 nodes has a taint that is not tolerated\n"
+        "  - 1 of 3 nodes has an untolerated taint\n"
         "\nThe nearest nodes\n"
-        "  - n3 has a taint that is not tolerated: k\n"
+        "  - n3 has an untolerated taint: k\n"
         "  - n2 has 2 of cpu free, 3 needed\n"
         "  - n1 has 1 of cpu free, 3 needed\n"
         "\nWho holds what it waits for, the lowest priority first\n"
@@ -89,17 +89,17 @@ static void one_thing_in_its_way(void **state)
         const char *label, *other, *n2, *spec;
         const char *want, *also; /* expected parts; NULL: none */
     } rows[] = {
-        {"labels",        "",                                                                      "",                    "nodeSelector: {disk: ssd}",                                      "all 2 nodes do not have the labels that are required",
+        {"labels",        "",                                                                      "",                    "nodeSelector: {disk: ssd}",                                      "all 2 nodes do not match the required labels",
          "  - without its node selector and required node affinity: on n"                                                                                                                                                                                                                                },
-        {"neighbours",    "",                                                                      "unschedulable: true", APART,                                                            "n1 is near pods that must stay apart",
+        {"neighbours",    "",                                                                      "unschedulable: true", APART,                                                            "n1 does not satisfy the required pod anti-affinity",
          "  - without its required pod affinity and anti-affinity: on n1\n"                                                                                                                                                                                                                              },
-        {"spread",        "",                                                                      "unschedulable: true", SPREAD,                                                           "would make the spread too uneven",
+        {"spread",        "",                                                                      "unschedulable: true", SPREAD,                                                           "would violate the spread constraint",
          "  - without its required topology spread: on n1\n"                                                                                                                                                                                                                                             },
         {"ports",         "containers: [{name: c, ports: [{hostPort: 80}]}]",                      "unschedulable: true",
          "containers: [{name: c, ports: [{hostPort: 80}]}]",                                                                                                                                "n1 has the port in use",
          "  - without its host ports: on n1\n"                                                                                                                                                                                                                                                           },
         {"cordoned",      CPU("4"),                                                                "unschedulable: true", CPU("1"),
-         "n2 has a taint that is not tolerated: node.kubernetes.io/unschedulable",                                                                                                                                                                                "  - without a request of cpu: on n1\n"},
+         "n2 has an untolerated taint: node.kubernetes.io/unschedulable",                                                                                                                                                                                         "  - without a request of cpu: on n1\n"},
         {"never",         CPU("3"),                                                                "unschedulable: true", CPU("2") ", priority: 7, preemptionPolicy: Never",
          "Stopping default/other (priority 0) would make room on n1, but its preemptionPolicy is Never: nobody is stopped "
          "for it.\n",                                                                                                                                                                                                                                             NULL                                   },
@@ -292,15 +292,14 @@ static void lists(void **state)
     plugin_queue(&v, "elsewhere", false, &text);
     plugin_nodes(&v, false, &text);
     assert_string_equal(
-        text.at,
-        "#  NAMESPACE  POD OR JOB:ROLE  QUEUE  PRIORITY  AGE  WHY\n"
-        "-  default    fits             -      0         5m   it is placed on n1 now\n"
-        "1  default    urgent           -      3         5m   1 of 2 nodes has a taint that is not tolerated; 1 more\n"
-        "2  default    big              -      0         5m   1 of 2 nodes has a taint that is not tolerated; 1 more\n"
-        "Nothing waits.\n"
-        "NODE          CPU  ASKED  FREE  MEMORY  ASKED  FREE  PODS  THERE  FREE  GPUS  ASKED  FREE\n"
-        "g (cordoned)    8      0     8    16Gi      0  16Gi     5      0     5     4      0     4\n"
-        "n1              4    1.5   2.5     8Gi      0   8Gi    10      1     9     0      0     0\n");
+        text.at, "#  NAMESPACE  POD OR JOB:ROLE  QUEUE  PRIORITY  AGE  WHY\n"
+                 "-  default    fits             -      0         5m   it is placed on n1 now\n"
+                 "1  default    urgent           -      3         5m   1 of 2 nodes has an untolerated taint; 1 more\n"
+                 "2  default    big              -      0         5m   1 of 2 nodes has an untolerated taint; 1 more\n"
+                 "Nothing waits.\n"
+                 "NODE          CPU  ASKED  FREE  MEMORY  ASKED  FREE  PODS  THERE  FREE  GPUS  ASKED  FREE\n"
+                 "g (cordoned)    8      0     8    16Gi      0  16Gi     5      0     5     4      0     4\n"
+                 "n1              4    1.5   2.5     8Gi      0   8Gi    10      1     9     0      0     0\n");
     str_clear(&text);
     plugin_queue(&v, NULL, true, &text);
     json_t *root = json_loads(text.at, 0, NULL);

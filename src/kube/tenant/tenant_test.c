@@ -188,7 +188,7 @@ static void group_limit(void **state)
     queued(&s, "c", "y", "", 102, "", "1");
     scene_pod(&s, "plain", "", "", CPU("1"));
     assert_string_equal(scene_says(&s), "?c a->n1 b->n1 plain->n1");
-    assert_non_null(strstr(scene_why(&s, "c"), "the quota group/g has 2 of 2 cpu in use or promised; 1 needed"));
+    assert_non_null(strstr(scene_why(&s, "c"), "quota group/g: 2 of 2 cpu are used or reserved; 1 requested"));
     must(&s, KIND_GROUP, "g", "namespaces: [default], quota: {limits: {cpu: 3}}");
     assert_string_equal(scene_says(&s), "a->n1 b->n1 c->n1 plain->n1");
     must(&s, KIND_GROUP, "g", "namespaces: [other], quota: {limits: {cpu: 1}}");
