@@ -122,7 +122,7 @@ def names_that_are_not_there(plane):
     has(refused(plane, "why", "node/n").stderr, "NAME, pod/NAME or job/NAME")
     has(refused(plane, "why", code=2).stderr, "needs the name of a pod")
     has(refused(plane, "wy", "x", code=2).stderr, "the commands are why, queue and nodes")
-    has(refused(plane, "queue", "--profile", "none").stderr, "there is no profile 'none'")
+    has(refused(plane, "queue", "--profile", "none").stderr, "unknown profile 'none'")
     has(told(plane, "--help"), "kubectl berth why train-0 -n vision", "berth-viewer")
 
 
@@ -223,7 +223,7 @@ def a_program_for_credentials(plane):
             assert done.returncode == 0 and "one" in done.stdout, (version, words, done)
     done = run("./nowhere", "v1", "berth", "nodes")
     assert done.returncode == 1, done
-    has(done.stderr, "nowhere", "it cannot be run", "Ask the people of the cluster for it.")
+    has(done.stderr, "nowhere", "cannot run it", "Ask the people of the cluster for it.")
 
 
 def main():

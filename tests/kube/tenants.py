@@ -150,7 +150,7 @@ def bad_formula_is_told(plane):
 def order_of_creation_does_not_matter(plane):
     plane.admin.create(tenant("Queue", "low", parent="top", groups=["g"]))
     condition = accepted(plane, "Queue", "low")
-    assert condition["status"] == "False" and "there is no queue top yet" in condition["message"], condition
+    assert condition["status"] == "False" and "queue top does not exist" in condition["message"], condition
     plane.admin.create_all([tenant("Queue", "top"), tenant("Group", "g")])
     until(plane, "Queue", "low", "True")
     plane.admin.delete(tenant("Group", "g"))
@@ -225,7 +225,7 @@ def domains_bound_queues(plane):
     refusal(plane, "two", "Insufficient cpu")
     wait_for("it counts its nodes", lambda: plane.admin.get("Domain", "right").get("status", {}).get("nodes") == 1)
     plane.admin.create(pod("lost", "nowhere", cpu="1"))
-    refusal(plane, "lost", "there is no queue nowhere")
+    refusal(plane, "lost", "queue nowhere does not exist")
 
 
 def usage(plane, kind, name):
