@@ -152,7 +152,7 @@ def its_user_is_chosen():
         agent = c.agent("n1", options=["--network-user", "nobody"]).join().start()
         assert status_of(wait_for("there is a network half", lambda: half_of(agent)))["Uid"] == [str(pwd.getpwnam("nobody").pw_uid)] * 4
         agent.process.end()
-        for name, words in (("root", "is root"), ("no-such-account", "there is no account")):
+        for name, words in (("root", "is root"), ("no-such-account", "does not exist")):
             done = subprocess.run([str(AGENT), "--state", str(agent.state), "--shim", str(SHIM), "--cgroup", agent.group, "--network-user",
                                    name], capture_output=True, text=True, timeout=PATIENCE, check=False)
             assert done.returncode == 1 and words in done.stderr, done

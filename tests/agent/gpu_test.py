@@ -235,7 +235,7 @@ def use_is_told_and_over_use_is_ended():
                  "gpu-memory" in c.get(f"/v1/instances/{bad['id']}").get("over", []))
         text = wait_for("it is ended", lambda: [
             e["message"] for e in c.get("/v1/events")["items"] if "of a GPU's memory" in e["message"]])[0]
-        assert "it used 500Mi" in text and "its share is 300Mi" in text, text
+        assert "killed: used 500Mi" in text and "its share is 300Mi" in text, text
         assert running(c, good["workload"])["id"] == good["id"]
 
 
