@@ -124,10 +124,10 @@ static int inside_find(const struct bundle_words *w, int image, struct inside *r
     if (rc < 0)
         return rc;
     if (owner->gid == 0)
-        return err_set(err, EOPNOTSUPP, "the group of '%s' is root's", owner->name);
+        return err_set(err, EOPNOTSUPP, "the primary group of '%s' is root's", owner->name);
     if (!id_map_out(&ret->maps.uids, ret->user.uid, &number) || !id_map_out(&ret->maps.gids, ret->user.gid, &number))
         return err_set(err, EOPNOTSUPP,
-                       "the image's user %" PRIu32 ":%" PRIu32 " is not among the numbers that '%s' has on this node",
+                       "the image's user %" PRIu32 ":%" PRIu32 " is not in the UID range of '%s' on this node",
                        ret->user.uid, ret->user.gid, owner->name);
     return 0;
 }
@@ -179,11 +179,11 @@ static int apart_fill(struct place *p, uint64_t id, int bundle, int image, struc
         return err_set(err, ENAMETOOLONG, "the path of the bundle is too long");
     CLEANUP(close_fd) int ns = userns_open(&inside.maps);
     if (ns < 0)
-        return err_set(err, userns_code(ns), "cannot make a user namespace for '%s': %s", words->options->user->name,
+        return err_set(err, userns_code(ns), "cannot create a user namespace for '%s': %s", words->options->user->name,
                        strerror(-ns));
     rc = root_apart(bundle, image, ns);
     if (rc < 0)
-        rc = err_set(err, userns_code(rc), "the file system of the images cannot show them in a user namespace: %s",
+        rc = err_set(err, userns_code(rc), "the file system of the images does not support ID-mapped mounts: %s",
                      strerror(-rc));
     rc = rc < 0 ? rc : gate_make(p, id, bundle, &inside, words->options, &arena, gate, err);
     words->inside = &inside;

@@ -128,7 +128,7 @@ int pull_resolve(struct pull *pull, char ret[static IMAGE_DIGEST_MAX], struct be
     }
     int rc = document_fetch(pull, "", &pull->document, err);
     if (rc == 0 && !pull->document.len)
-        return err_set(err, EIO, "cannot pull image %s: the registry has nothing under that name", pull->name->name);
+        return err_set(err, EIO, "cannot pull image %s: the registry does not have it", pull->name->name);
     return rc < 0 ? rc : digest_of(str_text(&pull->document), pull->document.len, ret, err);
 }
 
@@ -172,7 +172,7 @@ static int manifest_check(struct pull *pull, const char *digest, const char *tex
         return rc;
     if (strcmp(index, digest) == 0 && index_lists(str_text(&pull->document), pull->document.len, is))
         return 0;
-    return err_set(err, EBADMSG, "cannot pull image %s: what came is not what %s means", pull->name->name, digest);
+    return err_set(err, EBADMSG, "cannot pull image %s: the download does not match %s", pull->name->name, digest);
 }
 
 struct taking {
@@ -192,8 +192,8 @@ static int part_take(void *ctx, const char *digest, uint64_t size, int blobs)
         return err_set(t->err, ENOSPC, "cannot pull image %s: the disk is full", pull->name->name);
     return rc == 0 ? 0
                    : err_set(t->err, -rc, "cannot pull image %s: %s %s", pull->name->name, digest,
-                             rc == -EBADMSG  ? "is not what came under that digest"
-                             : rc == -EINVAL ? "is no plain file"
+                             rc == -EBADMSG  ? "has other contents than its digest says"
+                             : rc == -EINVAL ? "is not a regular file"
                                              : strerror(-rc));
 }
 

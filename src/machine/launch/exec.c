@@ -154,7 +154,7 @@ static int process_make(const char *bundle, const char *const *argv, const char 
     for (; rc == 0 && env && *env; env++)
         rc = environment_add(all, *env);
     if (rc)
-        return err_set(err, EINVAL, "what is run in a container must be UTF-8");
+        return err_set(err, EINVAL, "the command for a container must be UTF-8");
     text = json_dumps(process, JSON_COMPACT);
     rc = text ? memory_make(text, strlen(text)) : -ENOMEM;
     return rc < 0 ? err_set(err, -rc, "cannot say what to run: %s", strerror(-rc)) : rc;
@@ -206,7 +206,8 @@ static int instance_find(const struct place *p, uint64_t id, char ret_dir[static
         dir = open(ret_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         rc = dir < 0 ? -errno : file_read(dir, "spec", &text, &len);
     }
-    return rc ? err_set(err, ESRCH, "instance %" PRIu64 " does not run here", id) : spec_read(text, len, ret, err);
+    return rc ? err_set(err, ESRCH, "instance %" PRIu64 " is not running on this node", id)
+              : spec_read(text, len, ret, err);
 }
 
 int beside_start(const struct place *p, uint64_t id, const char *const *argv, const char *const *env,

@@ -253,7 +253,7 @@ int logfile_open_at(const struct place *p, uint64_t id, const char *cursor, stru
     bool gap = false;
 
     if (!cursor_read(cursor, &wanted))
-        return err_set(err, EINVAL, "cursor: expected a cursor that a log has sent");
+        return err_set(err, EINVAL, "cursor: expected a cursor from an earlier answer");
     int rc = folder_open(p, id, &l, err);
     if (!l)
         return rc;
