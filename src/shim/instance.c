@@ -238,7 +238,7 @@ int instance_start(struct shim *s, struct berth_err *err)
     ssize_t n;
 
     if (pipe2(failed, O_CLOEXEC))
-        return err_set(err, errno, "cannot make a pipe: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a pipe: %s", strerror(errno));
     pid = fork();
     if (pid < 0) {
         int code = errno;

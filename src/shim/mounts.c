@@ -314,7 +314,7 @@ int mounts_enter(const struct launch *l, struct berth_err *err)
     if (unshare(CLONE_NEWNS) ||
         mount(NULL, "/", NULL, MS_REC | (l->mounts_len > 0 ? (unsigned long)MS_PRIVATE : (unsigned long)MS_SLAVE),
               NULL))
-        return err_set(err, errno, "cannot make a mount namespace: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a mount namespace: %s", strerror(errno));
     for (size_t i = 0; rc == 0 && i < l->mounts_len; i++)
         rc = mount_one(l, &covers, &l->mounts[i], err);
     return rc == 0 && l->hide_processes ? processes_hide(err) : rc;

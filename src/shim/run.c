@@ -86,7 +86,7 @@ static int pipes_make(struct shim *s, struct berth_err *err)
     int log[2], progress[2];
 
     if (pipe2(log, O_CLOEXEC) || pipe2(progress, O_CLOEXEC))
-        return err_set(err, errno, "cannot make a pipe: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a pipe: %s", strerror(errno));
     s->log_in = log[0];
     s->log_out = log[1];
     s->progress_in = progress[0];

@@ -99,7 +99,7 @@ static int daemon_ensure(const struct agent *a, const char *key, const struct gp
         (void)tree_remove(before, "pipe"); /* left by a daemon that ended with a machine crash */
     int rc = folders_make(a, key, user);
     if (rc < 0)
-        return err_set(err, -rc, "cannot make %s: %s", folder(a, key, "", path), strerror(-rc));
+        return err_set(err, -rc, "cannot create %s: %s", folder(a, key, "", path), strerror(-rc));
     if (lives)
         return 0;
     rc = cgroup_make(a->cgroups, group, &daemon_limits, unenforced, err);

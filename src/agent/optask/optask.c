@@ -383,13 +383,13 @@ static int folders_open(struct optasks *o, struct berth_err *err)
     CLEANUP(str) struct str dir = {0};
     str_addf(&dir, "%s/optasks", place_dir(o->agent->place));
     if (mkdir(dir.at, 0700) < 0 && errno != EEXIST)
-        return err_set(err, errno, "cannot make %s: %s", dir.at, strerror(errno));
+        return err_set(err, errno, "cannot create %s: %s", dir.at, strerror(errno));
     int rc = place_open(dir.at, &o->place, err);
     for (size_t i = 0; rc == 0 && i < sizeof below / sizeof *below; i++) {
         CLEANUP(str) struct str path = {0};
         str_addf(&path, "%s/%s", dir.at, below[i]);
         if (mkdir(path.at, 0700) < 0 && errno != EEXIST)
-            rc = err_set(err, errno, "cannot make %s: %s", path.at, strerror(errno));
+            rc = err_set(err, errno, "cannot create %s: %s", path.at, strerror(errno));
         if (rc == 0 && i == 0 && (o->keys = open(path.at, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
             rc = err_set(err, errno, "cannot open %s: %s", path.at, strerror(errno));
     }

@@ -190,7 +190,7 @@ static void begin_work(void *ctx)
     if (op->rc == 0)
         op->rc = checkpoint_path(op, checkpoint);
     if (op->rc == 0 && mkdir(checkpoint, 0700) < 0 && errno != EEXIST)
-        op->rc = err_set(&op->err, errno, "cannot make %s: %s", checkpoint, strerror(errno));
+        op->rc = err_set(&op->err, errno, "cannot create %s: %s", checkpoint, strerror(errno));
     if (op->rc == 0)
         op->rc = place_begin(op->all->place, run_of(op), "{}", &op->err);
     if (op->rc == 0)

@@ -84,10 +84,10 @@ static int root_make(int bundle, int image, struct berth_err *err)
     CLEANUP(close_fd) int work = tree_folder(bundle, "work", 0700);
     CLEANUP(close_fd) int root = tree_folder(bundle, "rootfs", 0700);
     if (upper < 0 || work < 0 || root < 0)
-        return err_set(err, EIO, "cannot make the folders of a container's root");
+        return err_set(err, EIO, "cannot create the folders of a container's root");
     int rc = like(upper, image);
     if (rc < 0)
-        return err_set(err, -rc, "cannot make the folders of a container's root: %s", strerror(-rc));
+        return err_set(err, -rc, "cannot create the folders of a container's root: %s", strerror(-rc));
     rc = overlay_mount(image, upper, work, root);
     if (rc == 0)
         return 0;
@@ -248,7 +248,7 @@ int bundle_make(struct place *p, uint64_t id, const json_t *config, const struct
     CLEANUP(close_fd) int folder = tree_instance(p, id);
     CLEANUP(close_fd) int bundle = folder < 0 ? folder : tree_folder(folder, "bundle", 0700);
     if (bundle < 0)
-        return err_set(err, -bundle, "cannot make %s: %s", path, strerror(-bundle));
+        return err_set(err, -bundle, "cannot create %s: %s", path, strerror(-bundle));
     rc = fill(p, id, bundle, config, options, err);
     if (rc < 0)
         (void)bundle_end(p, id, NULL);

@@ -144,7 +144,7 @@ static int pages_show(const struct making *m, const struct launch_mount *from, c
     int rc = tree < 0 ? tree : flags_set(tree, 0);
     const char *path = rc == 0 ? show(m, tree, name) : NULL;
     if (!path)
-        return err_set(err, rc < 0 ? -rc : errno, "mount %s: cannot make it: %s", from->target,
+        return err_set(err, rc < 0 ? -rc : errno, "mount %s: cannot create it: %s", from->target,
                        strerror(rc < 0 ? -rc : errno));
     *ret = (struct launch_mount){.source = path, .target = from->target, .read_only = from->read_only};
     return 0;
@@ -259,7 +259,7 @@ static int gate_open(struct making *m, struct berth_err *err)
     /* The directory below the mount stays after the gate is closed: runc changes into it for a program beside the
      * container. */
     if (mkdir(m->gate->path, 0700) < 0 || mkdir(arena_fmt(m->arena, "%s/" ROOT, m->gate->path), 0700) < 0)
-        return err_set(err, errno, "cannot make %s: %s", m->gate->path, strerror(errno));
+        return err_set(err, errno, "cannot create %s: %s", m->gate->path, strerror(errno));
     tree = fs_make("tmpfs", options, m->arena, FLAGS_SAFE | MOUNT_ATTR_NOEXEC);
     /* Made private after attaching: a mount attached below a shared mount becomes shared. */
     if (tree < 0 || move_mount(tree, "", AT_FDCWD, m->gate->path, MOVE_MOUNT_F_EMPTY_PATH) < 0 ||

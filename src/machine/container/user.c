@@ -420,7 +420,7 @@ static int home_make(const struct user *user, struct berth_err *err)
     CLEANUP(close_fd) int fd = -1;
 
     if (mkdir(user->home, 0700) && errno != EEXIST)
-        return err_set(err, errno, "cannot make the home '%s': %s", user->home, strerror(errno));
+        return err_set(err, errno, "cannot create the home '%s': %s", user->home, strerror(errno));
     fd = open(user->home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || (geteuid() == 0 && fchown(fd, user->uid, user->gid)))
         return err_set(err, errno, "cannot change the owner of the home '%s': %s", user->home, strerror(errno));

@@ -213,7 +213,7 @@ int layout_take(int layout, const char *layout_path, const char *digest, int to,
                 struct berth_err *err)
 {
     if (mkdirat(to, "blobs", 0700) < 0 || mkdirat(to, "blobs/sha256", 0700) < 0)
-        return err_set(err, errno, "image %s: cannot make a folder: %s", name, strerror(errno));
+        return err_set(err, errno, "image %s: cannot create a folder: %s", name, strerror(errno));
     CLEANUP(json) json_t *manifest = NULL, *config = NULL;
     size_t size = 0, config_size = 0;
     int rc = blob_copy(layout, digest, to, name, &manifest, &size, err);

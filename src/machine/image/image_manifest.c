@@ -120,7 +120,7 @@ int layout_make(const char *text, size_t len, int to, const char *name,
     CLEANUP(close_fd) int above = tree_folder(to, "blobs", 0700);
     CLEANUP(close_fd) int blobs = above < 0 ? above : tree_folder(above, "sha256", 0700);
     if (blobs < 0)
-        return err_set(err, -blobs, "image %s: cannot make a folder: %s", name, strerror(-blobs));
+        return err_set(err, -blobs, "image %s: cannot create a folder: %s", name, strerror(-blobs));
     struct making m = {.name = name, .blobs = blobs, .each = each, .ctx = ctx, .err = err};
     int rc = manifest_convert(&m, doc, &manifest);
     return rc < 0 ? rc : manifest_write(&m, manifest, ret);

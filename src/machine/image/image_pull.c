@@ -212,7 +212,7 @@ int pull_fetch(struct pull *pull, const char *digest, char ret_manifest[static I
         return rc;
     CLEANUP(close_fd) int layout = tree_folder(pull->tmp, "pull", 0700);
     if (layout < 0)
-        return err_set(err, -layout, "cannot pull image %s: cannot make a folder: %s", pull->name->name,
+        return err_set(err, -layout, "cannot pull image %s: cannot create a folder: %s", pull->name->name,
                        strerror(-layout));
     return layout_make(text, len, layout, pull->name->name, part_take, &(struct taking){pull, err}, ret_manifest, err);
 }
@@ -250,7 +250,7 @@ int pull_unpack(const struct place *p, int layout, const char *path, const char 
     CLEANUP(close_fd) int taken = tree_folder(tmp, "layout", 0700);
     CLEANUP(close_fd) int unpacked = tree_folder(tmp, "unpacked", 0700);
     if (taken < 0 || unpacked < 0)
-        return err_set(err, taken < 0 ? -taken : -unpacked, "image %s: cannot make a folder: %s", name,
+        return err_set(err, taken < 0 ? -taken : -unpacked, "image %s: cannot create a folder: %s", name,
                        strerror(taken < 0 ? -taken : -unpacked));
     CLEANUP(json) json_t *config = NULL;
     int rc = layout_take(layout, path, manifest, taken, name, &config, err);

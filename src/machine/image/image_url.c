@@ -58,7 +58,7 @@ int url_fetch(const struct place *p, const struct image_name *n, int tmp, struct
     CLEANUP(close_fd) int root = unpacked < 0 ? unpacked : tree_folder(unpacked, "rootfs", 0700);
     CLEANUP(json) json_t *config = json_object();
     if (root < 0)
-        return err_set(err, -root, "image %.180s: cannot make a folder: %s", n->path, strerror(-root));
+        return err_set(err, -root, "image %.180s: cannot create a folder: %s", n->path, strerror(-root));
     int rc = fetch_begin(p, tmp, &f, err);
     if (rc == 0)
         rc = disk_fetch(p, &f, n, err);

@@ -77,7 +77,7 @@ static int ends_make(enum beside_kind kind, unsigned rows, unsigned columns, str
     bool terminal = kind == BESIDE_TERMINAL;
     int rc = terminal ? terminal_make(e, rows, columns) : kind == BESIDE_PIPES ? pipes_make(e) : 0;
 
-    return rc ? err_set(err, -rc, "cannot make a %s: %s", terminal ? "terminal" : "pipe", strerror(-rc)) : 0;
+    return rc ? err_set(err, -rc, "cannot create a %s: %s", terminal ? "terminal" : "pipe", strerror(-rc)) : 0;
 }
 
 static void json_cleanup(json_t **j)
@@ -171,7 +171,7 @@ static int helper_run(const char *shim, const char *dir, int wish, int process, 
     pid_t pid;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-        return err_set(err, errno, "cannot make a socket: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a socket: %s", strerror(errno));
     ours = pair[0];
     theirs = pair[1];
     rc = spawn_with(shim, argv, env, (const int[]){e->in_, e->out_, e->err_, theirs, wish, process}, 6, &pid);

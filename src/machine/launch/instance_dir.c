@@ -29,7 +29,7 @@ static int lock_take(struct place *p, struct berth_err *err)
 {
     p->lock_fd = openat(p->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (p->lock_fd < 0)
-        return err_set(err, errno, "cannot make '%s/lock': %s", p->dir, strerror(errno));
+        return err_set(err, errno, "cannot create '%s/lock': %s", p->dir, strerror(errno));
     if (flock(p->lock_fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK)
             return err_set(err, errno, "cannot lock '%s/lock': %s", p->dir, strerror(errno));
@@ -78,7 +78,7 @@ static int folders_make(struct place *p, struct berth_err *err)
         mode_t mode = passed ? 0711 : 0700;
 
         if ((mkdirat(p->dir_fd, folders[i], mode) && errno != EEXIST) || fchmodat(p->dir_fd, folders[i], mode, 0))
-            return err_set(err, errno, "cannot make '%s/%s': %s", p->dir, folders[i], strerror(errno));
+            return err_set(err, errno, "cannot create '%s/%s': %s", p->dir, folders[i], strerror(errno));
     }
     p->instances_fd = openat(p->dir_fd, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (p->instances_fd < 0)
@@ -91,7 +91,7 @@ static int place_start(struct place *p, const char *dir, struct berth_err *err)
     int rc;
 
     if (mkdir(dir, 0711) && errno != EEXIST)
-        return err_set(err, errno, "cannot make the state folder '%s': %s", dir, strerror(errno));
+        return err_set(err, errno, "cannot create the state folder '%s': %s", dir, strerror(errno));
     p->dir = realpath(dir, NULL);
     if (!p->dir)
         return err_set(err, errno, "cannot open the state folder '%s': %s", dir, strerror(errno));
@@ -112,7 +112,7 @@ static int place_start(struct place *p, const char *dir, struct berth_err *err)
         return rc;
     p->heard_fd = openat(p->dir_fd, "heard", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (p->heard_fd < 0)
-        return err_set(err, errno, "cannot make '%s/heard': %s", p->dir, strerror(errno));
+        return err_set(err, errno, "cannot create '%s/heard': %s", p->dir, strerror(errno));
     return 0;
 }
 
@@ -228,7 +228,7 @@ int place_begin(struct place *p, uint64_t id, const char *config, struct berth_e
     if (mkdirat(p->instances_fd, name, 0711)) {
         if (errno == EEXIST)
             return err_set(err, EEXIST, "instance %s was already started", name);
-        return err_set(err, errno, "cannot make '%s/instances/%s': %s", p->dir, name, strerror(errno));
+        return err_set(err, errno, "cannot create '%s/instances/%s': %s", p->dir, name, strerror(errno));
     }
     dir = instance_open(p, id);
     rc = dir < 0 ? dir : file_write(dir, "config.json", config, strlen(config), false);

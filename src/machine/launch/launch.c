@@ -143,7 +143,7 @@ int launch_start(struct place *p, const struct launch *l, struct launched *ret, 
     if (rc)
         return rc;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-        return err_set(err, errno, "cannot make a socket: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a socket: %s", strerror(errno));
     ours = pair[0];
     theirs = pair[1];
     fds[SHIM_STATUS_FD] = theirs;

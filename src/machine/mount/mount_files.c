@@ -189,7 +189,7 @@ int files_make(const struct file_set *s, int root, struct arena *arena, struct l
     CLEANUP(close_fd) int instance = tree_instance(s->place, s->id);
     b.files = instance < 0 ? instance : tree_folder(instance, "files", 0700);
     if (b.files < 0)
-        return err_set(err, -b.files, "cannot make the folder of an instance's files: %s", strerror(-b.files));
+        return err_set(err, -b.files, "cannot create the folder of an instance's files: %s", strerror(-b.files));
     if (s->plan->settings) {
         int rc = settings_write(s, b.files);
         if (rc < 0)

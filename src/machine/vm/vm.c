@@ -124,7 +124,7 @@ static int disk_make(struct machine *m, int image, const char *seen, bool *ret_r
     rc = fd < 0 ? -errno : vm_disk_write(fd, wish ? wish : bytes, seen, *ret_raw);
     if (rc == 0 && fchown(fd, m->options->user->uid, m->options->user->gid) < 0)
         rc = -errno;
-    return rc < 0 ? err_set(m->err, -rc, "cannot make the disk: %s", strerror(-rc)) : 0;
+    return rc < 0 ? err_set(m->err, -rc, "cannot create the disk: %s", strerror(-rc)) : 0;
 }
 
 /* The format and file of every layer are given explicitly, so that qemu does not probe data that a guest has
@@ -339,7 +339,7 @@ int vm_make(struct place *p, uint64_t id, const json_t *config, const struct vm_
     m.vm = json_object_get(config, "vm");
     m.mounts = ARENA_ARRAY(arena, struct launch_mount, FILES);
     m.bundle = bundle_open(&m);
-    rc = m.bundle < 0 ? err_set(err, -m.bundle, "cannot make the folder of its disk: %s", strerror(-m.bundle)) : 0;
+    rc = m.bundle < 0 ? err_set(err, -m.bundle, "cannot create the folder of its disk: %s", strerror(-m.bundle)) : 0;
     rc = rc ? rc : parts(&m);
     rc = rc ? rc : launch_fill(&m, ret);
     close_fd_cleanup(&m.bundle);
