@@ -135,7 +135,7 @@ static int become(const char *path, struct berth_err *err)
     setsid();
     oom_score_reset();
     if (terminal && (ioctl(0, TIOCSCTTY, 0) || (geteuid() == 0 && fchown(0, l->uid, l->gid))))
-        return err_set(err, errno, "cannot take the terminal: %s", strerror(errno));
+        return err_set(err, errno, "cannot set the controlling terminal: %s", strerror(errno));
     if (l->runtime)
         return container_exec(l, PROCESS_FD, terminal, err);
     close(PROCESS_FD);

@@ -70,7 +70,7 @@ static int lock_take(struct shim *s, struct berth_err *err)
     if (fstat(s->lock, &st))
         return err_set(err, errno, "cannot stat the shim's state file: %s", strerror(errno));
     if (st.st_size > 0 || faccessat(s->dir, "exit", F_OK, 0) == 0)
-        return err_set(err, EEXIST, "the instance was started before");
+        return err_set(err, EEXIST, "the instance was already started");
     s->mark.shim = getpid();
     rc = process_start(s->mark.shim, &s->mark.shim_start);
     if (rc == 0)

@@ -55,8 +55,8 @@ static void statuses(void **state)
         {401, "Unauthorized",                                                                                        -EACCES, "renew the token (401): Unauthorized"                                       },
         {429, "slow down\nplease",                                                                                   -EAGAIN, "is overloaded (429): slow down"                                            },
         {503, "",                                                                                                    -EAGAIN, "reports an internal error (503)"                                           },
-        {302, "<html>",                                                                                              -EPROTO, "gives an unexpected answer (302): <html>"                                  },
-        {0,   "\xff\xfe",                                                                                            -EPROTO, "gives an unexpected answer (0)"                                            },
+        {302, "<html>",                                                                                              -EPROTO, "returned an unexpected response (302): <html>"                             },
+        {0,   "\xff\xfe",                                                                                            -EPROTO, "returned an unexpected response (0)"                                       },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {

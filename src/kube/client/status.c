@@ -88,7 +88,7 @@ int kube_status_code(int status, const char *body, size_t len, struct berth_err 
     struct status s = status_read(body, len);
     status = status ? status : s.code;
     int code = status >= 500 ? EAGAIN : EPROTO;
-    const char *what = status >= 500 ? "reports an internal error" : "gives an unexpected answer";
+    const char *what = status >= 500 ? "reports an internal error" : "returned an unexpected response";
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].status == status) {
             code = rows[i].code;

@@ -114,7 +114,7 @@ static void fail(struct kube_journal *j, enum standing standing, const char *tex
     j->retry_ns = now_ns + j->pause_ns;
     (void)snprintf(j->trouble, sizeof j->trouble, "%s", text);
     log_write(j->c.log, now_ns, LEVEL_ERROR, "journal.failed", LOG_TEXT("text", text),
-              LOG_TEXT("consequence", "scheduling goes on; decisions are not recorded"));
+              LOG_TEXT("consequence", "scheduling continues, but decisions are not recorded"));
 }
 
 /* ---- writing ------------------------------------------------------------------------------------------------------------ */

@@ -202,7 +202,7 @@ static int unpack(struct place *p, struct scratch *s, int layout, const char *pa
     if (rc < 0)
         return rc;
     rc = unpacked_publish(p, s, digest);
-    return rc < 0 ? err_set(err, -rc, "cannot keep image %s: %s", name, strerror(-rc)) : 0;
+    return rc < 0 ? err_set(err, -rc, "cannot store image %s: %s", name, strerror(-rc)) : 0;
 }
 
 /* ---- pulling ---------------------------------------------------------------------------------------------------- */
@@ -238,7 +238,7 @@ static int named_bring(struct place *p, const struct image_name *n, struct berth
         unpacked_touch(here);
     }
     rc = ref_write(p, n, digest);
-    return rc < 0 ? err_set(err, -rc, "cannot keep image %s: %s", n->name, strerror(-rc)) : 0;
+    return rc < 0 ? err_set(err, -rc, "cannot store image %s: %s", n->name, strerror(-rc)) : 0;
 }
 
 /* Not the coarse clock: times of files may be finer, and would then lie in its future. */
@@ -337,7 +337,7 @@ static int url_ensure(struct place *p, const struct image_name *n, struct berth_
     if (rc < 0)
         return rc;
     rc = unpacked_publish(p, &s, key);
-    return rc < 0 ? err_set(err, -rc, "cannot keep image %.180s: %s", n->path, strerror(-rc)) : 0;
+    return rc < 0 ? err_set(err, -rc, "cannot store image %.180s: %s", n->path, strerror(-rc)) : 0;
 }
 
 /* Rejects a directory that contains the agent's state: a copy of it would contain itself. */

@@ -192,7 +192,7 @@ static int part_take(void *ctx, const char *digest, uint64_t size, int blobs)
         return err_set(t->err, ENOSPC, "cannot pull image %s: the disk is full", pull->name->name);
     return rc == 0 ? 0
                    : err_set(t->err, -rc, "cannot pull image %s: %s %s", pull->name->name, digest,
-                             rc == -EBADMSG  ? "has other contents than its digest says"
+                             rc == -EBADMSG  ? "does not match its digest"
                              : rc == -EINVAL ? "is not a regular file"
                                              : strerror(-rc));
 }

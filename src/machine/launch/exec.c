@@ -106,7 +106,7 @@ static int wish_make(const char *const *argv, const char *const *env, struct ber
     if (rc)
         return rc;
     rc = memory_make(text.at, text.len);
-    return rc < 0 ? err_set(err, -rc, "cannot say what to run: %s", strerror(-rc)) : rc;
+    return rc < 0 ? err_set(err, -rc, "cannot write the command: %s", strerror(-rc)) : rc;
 }
 
 /* Adds or replaces a variable, because programs differ in how they treat duplicate names. */
@@ -157,7 +157,7 @@ static int process_make(const char *bundle, const char *const *argv, const char 
         return err_set(err, EINVAL, "the command for a container must be UTF-8");
     text = json_dumps(process, JSON_COMPACT);
     rc = text ? memory_make(text, strlen(text)) : -ENOMEM;
-    return rc < 0 ? err_set(err, -rc, "cannot say what to run: %s", strerror(-rc)) : rc;
+    return rc < 0 ? err_set(err, -rc, "cannot write the command: %s", strerror(-rc)) : rc;
 }
 
 static int helper_run(const char *shim, const char *dir, int wish, int process, const struct ends *e,

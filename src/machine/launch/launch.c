@@ -212,7 +212,7 @@ int launch_look(const struct place *p, uint64_t id, struct launched *ret, struct
     if (rc == -ESRCH)
         return err_set(err, ESRCH, "instance %" PRIu64 " no longer has a shim", id);
     if (rc && rc != -EAGAIN)
-        return err_set(err, -rc, "cannot look for the shim of instance %" PRIu64 ": %s", id, strerror(-rc));
+        return err_set(err, -rc, "cannot find the shim of instance %" PRIu64 ": %s", id, strerror(-rc));
     fd = rc == 0 && m.pid > 0 ? process_open(m.shim, m.shim_start) : -EAGAIN;
     /* A shim holds the lock, but has not written its mark yet or is about to exit. */
     if (fd < 0)
