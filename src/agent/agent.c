@@ -63,7 +63,9 @@ static void env_heard(void *ctx, int64_t sent_ns)
     a->told = true;
     if (geteuid() != 0)
         NOTE(a, LEVEL_WARN, "agent.unprivileged",
-             LOG_TEXT("text", "not root: everything runs as one user, without limits, files, mounts and containers"));
+             LOG_TEXT(
+                 "text",
+                 "not running as root: all instances run as one user, without limits, files, mounts and containers"));
     NOTE(a, LEVEL_INFO, "agent.ready", LOG_TEXT("node", a->identity.node));
     (void)fprintf(a->ready, "ready %s\n", a->identity.node);
     (void)fflush(a->ready);
@@ -179,7 +181,7 @@ static void renew_answered(void *ctx, int status, const char *body, size_t len)
     if (a->new_pem)
         link_try(a->link, a->new_pem);
     else
-        renew_failed(a, status ? "the daemon refused" : "the daemon cannot be reached");
+        renew_failed(a, status ? "the daemon refused the request" : "the daemon cannot be reached");
 }
 
 static void renew_tried(struct agent *a, int64_t not_after_ns, const char *text)
@@ -242,7 +244,7 @@ static void renew_due(void *ctx)
 static void stop_asked(void *ctx)
 {
     struct agent *a = ctx;
-    NOTE(a, LEVEL_INFO, "agent.stopping", LOG_TEXT("text", "what runs here goes on"));
+    NOTE(a, LEVEL_INFO, "agent.stopping", LOG_TEXT("text", "instances keep running"));
     (void)notify_send("STOPPING=1");
     loop_stop(a->loop);
 }
@@ -288,7 +290,7 @@ static int shim_find(struct agent *a, struct berth_err *err)
     if (!a->shim)
         a->shim = mem_strdup(BERTH_SHIM);
     if (access(a->shim, X_OK) < 0)
-        return err_set(err, ENOENT, "cannot find the program berth-shim (%s); give it with --shim FILE", a->shim);
+        return err_set(err, ENOENT, "cannot find the program berth-shim (%s); use --shim FILE", a->shim);
     return 0;
 }
 
@@ -409,8 +411,8 @@ int agent_run(const struct agent_options *options, FILE *ready, const struct log
         rc = err_set(err, a.failure.code, "%s", a.failure.text);
     if (rc == 0 && a.superseded)
         rc = err_set(err, EALREADY,
-                     "another agent speaks for node %s, with a later epoch; everything here was stopped. If this "
-                     "machine is to be a node of its own, join it anew",
+                     "another agent with a later epoch runs as node %s; all instances here were stopped. To use this "
+                     "machine as a separate node, join it again",
                      a.identity.node);
     agent_done(&a);
     return rc;

@@ -40,7 +40,7 @@ static void gpus_add(const char *library, json_t *probed)
     CLEANUP(json) json_t *gpus = probe_gpus(&look);
     (void)json_object_update(probed, gpus);
     if (*look.trouble)
-        (void)fprintf(stderr, "berth-agent: %s; without this its GPUs are not offered\n", look.trouble);
+        (void)fprintf(stderr, "berth-agent: %s; its GPUs are not available until this is fixed\n", look.trouble);
     nvml_free(nvml);
 }
 
@@ -64,7 +64,7 @@ static int join(const struct agent_options *options, struct berth_err *err)
     if (rc == 0)
         rc = identity_join(options, probed, &node, err);
     if (rc == 0)
-        (void)printf("This machine is node %s now. 'berth-agent%s%s' runs it.\n", node,
+        (void)printf("This machine joined as node %s. Start it with 'berth-agent%s%s'.\n", node,
                      strcmp(options->state, "/var/lib/berth-agent") ? " --state " : "",
                      strcmp(options->state, "/var/lib/berth-agent") ? options->state : "");
     return rc;
@@ -78,7 +78,8 @@ static int hugepages_verb(int argc, char **argv)
     int64_t page_bytes = 0, count = -1, got = 0;
     if (argc != 4 || quantity_parse_text("memory", argv[2], &page_bytes, NULL) < 0 || page_bytes <= 0 ||
         !str_parse_i64(argv[3], &count) || count < 0) {
-        (void)fprintf(stderr, "berth-agent: hugepages takes a size and a number of pages, like 'hugepages 2Mi 512'\n");
+        (void)fprintf(stderr,
+                      "berth-agent: hugepages needs a size and a number of pages, such as 'hugepages 2Mi 512'\n");
         return EXIT_USAGE;
     }
     if (hugepages_set("", page_bytes, count, &got, &err) < 0) {

@@ -10,50 +10,48 @@
 
 #define AT(field) offsetof(struct agent_options, field)
 static const struct flag flags[] = {
-    {"state",              FLAG_TEXT,   AT(state),              "DIR",     0,    0,
-     "where it keeps what it must remember; /var/lib/berth-agent if not given"                                                                              },
-    {"control",            FLAG_TEXT,   AT(control),            "URLS",    0,    0,          "join: where the daemon is; several with commas between them"  },
-    {"pin",                FLAG_TEXT,   AT(pin),                "PIN",     0,    0,          "join: the daemon's key, as 'berth node add' printed it"       },
-    {"token",              FLAG_TEXT,   AT(token),              "TOKEN",   0,    0,          NULL                                                           },
+    {"state",              FLAG_TEXT,   AT(state),              "DIR",     0,    0,          "folder of the agent's state; default: /var/lib/berth-agent"},
+    {"control",            FLAG_TEXT,   AT(control),            "URLS",    0,    0,          "join: addresses of the daemon, separated by commas"        },
+    {"pin",                FLAG_TEXT,   AT(pin),                "PIN",     0,    0,          "join: the daemon's key, as printed by 'berth node add'"    },
+    {"token",              FLAG_TEXT,   AT(token),              "TOKEN",   0,    0,          NULL                                                        },
     {"token-file",         FLAG_TEXT,   AT(token_file),         "FILE",    0,    0,
-     "join: the invitation, good for one machine; - reads it from standard input"                                                                           },
-    {"force",              FLAG_SWITCH, AT(force),              NULL,      0,    0,          "join: even if this machine is a node already"                 },
+     "join: file with the invitation, valid for one machine; - reads standard input"                                                                     },
+    {"force",              FLAG_SWITCH, AT(force),              NULL,      0,    0,          "join: even if this machine has already joined"             },
     {"address",            FLAG_TEXT,   AT(address),            "ADDRESS", 0,    0,
-     "join: where others reach what runs here; found out if not given"                                                                                      },
+     "join: address at which others reach this node; detected if not given"                                                                              },
     {"uplink",             FLAG_TEXT,   AT(uplink),             "DEVICE",  0,    0,
-     "the network device whose limits it keeps; that of the default route if not given"                                                                     },
+     "network device for network limits; default: that of the default route"                                                                             },
     {"bandwidth",          FLAG_TEXT,   AT(bandwidth),          "RATE",    0,    0,
-     "what that carries each way in bytes a second, like 125M; as the device says if not given"                                                             },
-    {"plugins",            FLAG_TEXT,   AT(plugins),            "DIR",     0,    0,          "programs that tell of further devices"                        },
-    {"reserve",            FLAG_TEXT,   AT(reserve),            "AMOUNTS", 0,    0,          "kept for the system; cpu=100m,memory=256Mi if not given"      },
-    {"nvml",               FLAG_TEXT,   AT(nvml),               "FILE",    0,    0,
-     "the library that tells of NVIDIA GPUs; libnvidia-ml.so.1 if not given"                                                                                },
-    {"no-mps",             FLAG_SWITCH, AT(no_mps),             NULL,      0,    0,          "shares of GPUs are watched only, not enforced by NVIDIA's MPS"},
+     "capacity of the uplink in bytes per second, such as 125M; default: as the device reports"                                                          },
+    {"plugins",            FLAG_TEXT,   AT(plugins),            "DIR",     0,    0,          "folder of programs that report further devices"            },
+    {"reserve",            FLAG_TEXT,   AT(reserve),            "AMOUNTS", 0,    0,          "reserved for the system; default: cpu=100m,memory=256Mi"   },
+    {"nvml",               FLAG_TEXT,   AT(nvml),               "FILE",    0,    0,          "library to query NVIDIA GPUs; default: libnvidia-ml.so.1"  },
+    {"no-mps",             FLAG_SWITCH, AT(no_mps),             NULL,      0,    0,          "do not enforce GPU shares with NVIDIA's MPS"               },
     {"accounts",           FLAG_SWITCH, AT(accounts),           NULL,      0,    0,
-     "owners run as the account of the same name, where there is one; its number is 1000 or more"                                                           },
+     "run instances of an owner as the local account of the same name, if its UID is 1000 or more"                                                       },
     {"accounts-group",     FLAG_TEXT,   AT(accounts_group),     "GROUP",   0,    0,
-     "with --accounts: only members of this group run as their accounts; berth-accounts if not given"                                                       },
+     "with --accounts: only for members of this group; default: berth-accounts"                                                                          },
     {"all-syscalls",       FLAG_SWITCH, AT(all_syscalls),       NULL,      0,    0,
-     "instances may ask anything of the kernel; else namespaces, keys, bpf and others are refused"                                                          },
+     "allow all system calls; otherwise namespaces, keys, bpf and others are refused"                                                                    },
     {"no-user-namespaces", FLAG_SWITCH, AT(no_user_namespaces), NULL,      0,    0,
-     "containers run as their owner, whatever user their image names"                                                                                       },
+     "run containers as their owner, not as the user that the image names"                                                                               },
     {"uid-first",          FLAG_COUNT,  AT(uid_first),          "N",       1000, 1800000000,
-     "first of the numbers for owners who have none from the daemon; 200000 if not given"                                                                   },
+     "first UID for owners without a UID from the daemon; default: 200000"                                                                               },
     {"network-user",       FLAG_TEXT,   AT(network_user),       "ACCOUNT", 0,    0,
-     "whom its network half and what fetches images run as; 'berth-agent', or a number of its own if there is none"                                         },
-    {"cgroup",             FLAG_TEXT,   AT(cgroup),             "NAME",    0,    0,          "of the group that all instances are in; berth if not given"   },
-    {"cgroup-root",        FLAG_TEXT,   AT(cgroup_root),        "DIR",     0,    0,          "where groups are; /sys/fs/cgroup if not given"                },
-    {"log-mib",            FLAG_COUNT,  AT(log_mib),            "N",       1,    1000000,    "of logs kept after their instances; 1024 if not given"        },
-    {"image-mib",          FLAG_COUNT,  AT(image_mib),          "N",       1,    100000000,  "of images kept; 20480 if not given"                           },
+     "user of the net sandbox and of image downloads; default: 'berth-agent', or a UID of its own"                                                       },
+    {"cgroup",             FLAG_TEXT,   AT(cgroup),             "NAME",    0,    0,          "control group of all instances; default: berth"            },
+    {"cgroup-root",        FLAG_TEXT,   AT(cgroup_root),        "DIR",     0,    0,          "mount point of cgroups; default: /sys/fs/cgroup"           },
+    {"log-mib",            FLAG_COUNT,  AT(log_mib),            "N",       1,    1000000,    "MiB of logs kept of ended instances; default: 1024"        },
+    {"image-mib",          FLAG_COUNT,  AT(image_mib),          "N",       1,    100000000,  "MiB of images kept; default: 20480"                        },
     {"image-max-mib",      FLAG_COUNT,  AT(image_max_mib),      "N",       1,    100000000,
-     "that one image may take on disk; 51200 if not given"                                                                                                  },
-    {"image-files",        FLAG_COUNT,  AT(image_files),        "N",       1,    1000000000, "that one image may have; 2000000 if not given"                },
+     "maximum MiB of one image on disk; default: 51200"                                                                                                  },
+    {"image-files",        FLAG_COUNT,  AT(image_files),        "N",       1,    1000000000, "maximum files of one image; default: 2000000"              },
     {"heartbeat",          FLAG_COUNT,  AT(heartbeat_ms),       "MS",      100,  3600000,
-     "between reports; a third of the daemon's lease if not given"                                                                                          },
-    {"shim",               FLAG_TEXT,   AT(shim),               "FILE",    0,    0,          "the program berth-shim, if it is not beside this one"         },
-    {"log-level",          FLAG_TEXT,   AT(log_name),           "LEVEL",   0,    0,          "debug, info, warn or error; info if not given"                },
-    {"version",            FLAG_SWITCH, AT(version),            NULL,      0,    0,          "print the version"                                            },
-    {"help",               FLAG_SWITCH, AT(help),               NULL,      0,    0,          "print this"                                                   },
+     "interval of reports; default: a third of the daemon's lease"                                                                                       },
+    {"shim",               FLAG_TEXT,   AT(shim),               "FILE",    0,    0,          "program berth-shim; default: beside this program"          },
+    {"log-level",          FLAG_TEXT,   AT(log_name),           "LEVEL",   0,    0,          "debug, info, warn or error; default: info"                 },
+    {"version",            FLAG_SWITCH, AT(version),            NULL,      0,    0,          "print the version"                                         },
+    {"help",               FLAG_SWITCH, AT(help),               NULL,      0,    0,          "print this help"                                           },
 };
 #undef AT
 enum { FLAGS = sizeof flags / sizeof *flags };
@@ -62,9 +60,9 @@ static int join_check(const struct agent_options *o, struct berth_err *err)
 {
     if (!o->control || !o->pin || (!o->token && !o->token_file && !getenv(AGENT_TOKEN_VARIABLE)))
         return err_set(err, EINVAL,
-                       "join needs --control, --pin and --token-file; 'berth node add NAME' prints the whole line");
+                       "join needs --control, --pin and --token-file; 'berth node add NAME' prints the whole command");
     if (o->token && o->token_file)
-        return err_set(err, EINVAL, "give either --token or --token-file");
+        return err_set(err, EINVAL, "use either --token or --token-file");
     return 0;
 }
 
@@ -73,21 +71,21 @@ static int options_check(struct agent_options *o, struct berth_err *err)
     int level = log_level_parse(o->log_name ? o->log_name : "info");
     bool join = strcmp(o->verb, "join") == 0;
     if (!join && strcmp(o->verb, "run") != 0)
-        return err_set(err, EINVAL, "berth-agent knows 'join' and 'run', not '%s'; see 'berth-agent --help'", o->verb);
+        return err_set(err, EINVAL, "unknown command '%s'; see 'berth-agent --help'", o->verb);
     if (level < 0)
-        return err_set(err, EINVAL, "--log-level is debug, info, warn or error, not '%s'", o->log_name);
+        return err_set(err, EINVAL, "--log-level must be debug, info, warn or error, not '%s'", o->log_name);
     o->log_level = (enum log_level)level;
     if (o->bandwidth &&
         (quantity_parse_text("network", o->bandwidth, &o->bandwidth_bytes, NULL) < 0 || o->bandwidth_bytes <= 0))
-        return err_set(err, EINVAL, "--bandwidth is bytes a second, like 125M, not '%s'", o->bandwidth);
+        return err_set(err, EINVAL, "--bandwidth must be bytes per second such as 125M, not '%s'", o->bandwidth);
     if (join)
         return join_check(o, err);
     if (o->control || o->pin || o->token || o->token_file || o->force)
-        return err_set(err, EINVAL, "--control, --pin, --token-file and --force are for 'berth-agent join'");
+        return err_set(err, EINVAL, "--control, --pin, --token-file and --force need 'berth-agent join'");
     if (o->address) /* reports do not change the address of a node */
         return err_set(err, EINVAL,
-                       "--address is for 'berth-agent join'; of a node that has joined, 'berth edit node NAME' changes "
-                       "the address");
+                       "--address needs 'berth-agent join'; after the join, change the address with 'berth edit node "
+                       "NAME'");
     return 0;
 }
 
@@ -114,17 +112,18 @@ int agent_options_read(int argc, char *const *argv, struct agent_options *ret, s
 
 void agent_options_help(FILE *to)
 {
-    (void)fprintf(
-        to, "berth-agent - makes this machine a node of a Berth cluster.\n\n"
-            "usage: berth-agent join --control URLS --pin PIN --token-file FILE [OPTION...]\n"
-            "       berth-agent [run] [OPTION...]\n\n"
-            "'berth node add NAME' prints the line that joins. The invitation is read from a file, from standard\n"
-            "input (--token-file -) or from $" AGENT_TOKEN_VARIABLE ". Afterwards 'berth-agent' runs what the daemon\n"
-            "wants here, and nothing else. What runs goes on when the agent is restarted.\n\n");
+    (void)fprintf(to,
+                  "berth-agent - runs this machine as a node of a Berth cluster.\n\n"
+                  "usage: berth-agent join --control URLS --pin PIN --token-file FILE [OPTION...]\n"
+                  "       berth-agent [run] [OPTION...]\n\n"
+                  "'berth node add NAME' prints the join command. The invitation is read from a file, from standard\n"
+                  "input (--token-file -) or from $" AGENT_TOKEN_VARIABLE
+                  ". Afterwards 'berth-agent' runs the instances that\n"
+                  "the daemon assigns to this node. They keep running when the agent is restarted.\n\n");
     flags_print(flags, FLAGS, to);
     (void)fprintf(to,
-                  "\nRuns in the foreground. Prints 'ready NODE' on standard output when the daemon knows it; logs\n"
-                  "to standard error. SIGTERM and SIGINT end the agent, not what it runs.\n"
-                  "\nexit codes: 0 ended as asked, 1 failure, 2 the command line is wrong, 3 another agent speaks\n"
-                  "for this node\n");
+                  "\nRuns in the foreground. Prints 'ready NODE' on standard output when it is registered; logs to\n"
+                  "standard error. SIGTERM and SIGINT stop the agent; instances keep running.\n"
+                  "\nexit codes: 0 stopped by a signal, 1 failure, 2 invalid command line, 3 another agent runs as\n"
+                  "this node\n");
 }

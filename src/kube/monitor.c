@@ -24,10 +24,10 @@ static void add(struct str *to, const char *name, const char *kind, const char *
 
 static void add_watches(struct str *to, const struct kube_numbers *n)
 {
-    str_add(to, "# HELP berth_kube_objects Objects that are known.\n# TYPE berth_kube_objects gauge\n");
+    str_add(to, "# HELP berth_kube_objects Objects in the cache.\n# TYPE berth_kube_objects gauge\n");
     for (size_t i = 0; i < PROJECT_KINDS; i++)
         str_addf(to, "berth_kube_objects{what=\"%s\"} %zu\n", project_sources[i].name, n->objects[i]);
-    str_add(to, "# HELP berth_kube_relists_total Times that everything was read anew.\n"
+    str_add(to, "# HELP berth_kube_relists_total Full relists of a resource.\n"
                 "# TYPE berth_kube_relists_total counter\n");
     for (size_t i = 0; i < PROJECT_KINDS; i++)
         str_addf(to, "berth_kube_relists_total{what=\"%s\"} %llu\n", project_sources[i].name,
@@ -40,13 +40,10 @@ static void add_names(struct str *to, const struct kube_numbers *n)
         const char *name, *help;
         size_t at;
     } rows[] = {
-        {"pods_placed",       "Pods placed by plans, by the scheduler that they name.",
-         offsetof(struct kube_name_stats,                                                                                             placed)   },
-        {"pods_bound",        "Pods bound, by the scheduler that they name.",                        offsetof(struct kube_name_stats, bound)    },
-        {"pod_bind_failures", "Bindings that came to nothing, by the scheduler that the pods name.",
-         offsetof(struct kube_name_stats,                                                                                             failed)   },
-        {"pods_preempted",    "Pods told to give way, by the scheduler that they name.",
-         offsetof(struct kube_name_stats,                                                                                             preempted)},
+        {"pods_placed",       "Pods placed by plans, by schedulerName.", offsetof(struct kube_name_stats, placed)   },
+        {"pods_bound",        "Pods bound, by schedulerName.",           offsetof(struct kube_name_stats, bound)    },
+        {"pod_bind_failures", "Failed bindings, by schedulerName.",      offsetof(struct kube_name_stats, failed)   },
+        {"pods_preempted",    "Pods preempted, by schedulerName.",       offsetof(struct kube_name_stats, preempted)},
     };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         str_addf(to, "# HELP berth_kube_%s_total %s\n# TYPE berth_kube_%s_total counter\n", rows[r].name, rows[r].help,
@@ -63,45 +60,45 @@ static void add_names(struct str *to, const struct kube_numbers *n)
 
 static void add_journal(struct str *to, const struct kube_journal_stats *j)
 {
-    add(to, "journal_on", "gauge", "Whether what is decided is being recorded.", j->on);
+    add(to, "journal_on", "gauge", "Whether decisions are being recorded.", j->on);
     add(to, "journal_records_total", "counter", "Records written to the journal.", (double)j->records);
-    add(to, "journal_bytes_total", "counter", "Bytes of them.", (double)j->bytes);
+    add(to, "journal_bytes_total", "counter", "Bytes written to the journal.", (double)j->bytes);
     add(to, "journal_plans_total", "counter", "Plans recorded.", (double)j->plans);
-    add(to, "journal_bases_total", "counter", "Times that everything was written anew.", (double)j->bases);
-    add(to, "journal_gaps_total", "counter", "Times that recording was interrupted by a failure.", (double)j->gaps);
+    add(to, "journal_bases_total", "counter", "Bases (full snapshots) written to the journal.", (double)j->bases);
+    add(to, "journal_gaps_total", "counter", "Interruptions of the journal by failures.", (double)j->gaps);
     add(to, "journal_segments_total", "counter", "Segments sealed.", (double)j->segments);
 }
 
 static void add_webhook(struct str *to, const struct kube_webhook_stats *w)
 {
     add(to, "webhook_on", "gauge", "Whether the webhook has a certificate and listens.", w->listens);
-    str_add(to, "# HELP berth_kube_webhook_reviews_total Objects judged by the webhook.\n"
+    str_add(to, "# HELP berth_kube_webhook_reviews_total Objects reviewed by the webhook.\n"
                 "# TYPE berth_kube_webhook_reviews_total counter\n");
     str_addf(to, "berth_kube_webhook_reviews_total{verdict=\"allowed\"} %llu\n", (unsigned long long)w->allowed);
     str_addf(to, "berth_kube_webhook_reviews_total{verdict=\"denied\"} %llu\n", (unsigned long long)w->denied);
-    add(to, "webhook_held_total", "counter", "Of them: held for a queue that was not there.", (double)w->held);
-    add(to, "webhook_bad_requests_total", "counter", "Requests to the webhook that were no review.", (double)w->bad);
+    add(to, "webhook_held_total", "counter", "Reviews delayed for a queue that did not exist yet.", (double)w->held);
+    add(to, "webhook_bad_requests_total", "counter", "Requests to the webhook that were not reviews.", (double)w->bad);
 }
 
 static void metrics_write(const struct kube_numbers *n, struct str *to)
 {
     const struct kube_scheduler_stats *s = &n->scheduler;
-    add(to, "leads", "gauge", "Whether it decides.", n->leads);
+    add(to, "leads", "gauge", "Whether this process is the leader.", n->leads);
     add(to, "plans_total", "counter", "Plans made.", (double)s->plans);
     add(to, "plan_seconds_total", "counter", "Time spent in plans.", s->seconds);
     add(to, "placed_total", "counter", "Pods placed by plans.", (double)s->placed);
-    add(to, "bound_total", "counter", "Bindings that the API server took.", (double)s->bound);
-    add(to, "bind_failures_total", "counter", "Bindings that came to nothing.", (double)s->failed);
-    add(to, "preempted_total", "counter", "Pods told to give way.", (double)s->preempted);
-    add(to, "pending", "gauge", "Pods that found no place, by the last plan.", (double)s->pending);
-    add(to, "binding", "gauge", "Bindings under way.", (double)s->assumed);
+    add(to, "bound_total", "counter", "Successful bindings.", (double)s->bound);
+    add(to, "bind_failures_total", "counter", "Failed bindings.", (double)s->failed);
+    add(to, "preempted_total", "counter", "Pods preempted.", (double)s->preempted);
+    add(to, "pending", "gauge", "Pods that the last plan could not place.", (double)s->pending);
+    add(to, "binding", "gauge", "Bindings in progress.", (double)s->assumed);
     add(to, "requests_total", "counter", "Requests sent to the API server.", (double)n->api.sent);
-    add(to, "requests_again_total", "counter", "Of them: sent again.", (double)n->api.again);
+    add(to, "requests_again_total", "counter", "Requests to the API server that were retried.", (double)n->api.again);
     add(to, "events_written_total", "counter", "Events written.", (double)n->events.written);
-    add(to, "events_dropped_total", "counter", "Events left out, as there were too many.", (double)n->events.dropped);
-    add(to, "jobs", "gauge", "Jobs that are there.", (double)n->jobs.jobs);
-    add(to, "job_pods_made_total", "counter", "Pods made for jobs.", (double)n->jobs.made);
-    add(to, "job_pod_failures_total", "counter", "Pods of jobs that could not be made.", (double)n->jobs.failed);
+    add(to, "events_dropped_total", "counter", "Events dropped because of the rate limit.", (double)n->events.dropped);
+    add(to, "jobs", "gauge", "Jobs in the cluster.", (double)n->jobs.jobs);
+    add(to, "job_pods_made_total", "counter", "Pods created for jobs.", (double)n->jobs.made);
+    add(to, "job_pod_failures_total", "counter", "Failed creations of pods of jobs.", (double)n->jobs.failed);
     add(to, "job_pods_deleted_total", "counter", "Pods of jobs deleted.", (double)n->jobs.deleted);
     add_names(to, n);
     if (n->journalled)
@@ -129,7 +126,7 @@ static void ready_answer(const struct kube_monitor *m, struct http_exchange *x)
     CLEANUP(str) struct str text = {0};
     struct kube_numbers n = {0};
     bool ready = m->ready(m->ctx);
-    str_add(&text, ready ? "ok\n" : "the cluster is not known yet\n");
+    str_add(&text, ready ? "ok\n" : "the cluster has not been loaded yet\n");
     if (ready) {
         m->numbers(m->ctx, &n);
         if (n.journalled && *n.journal.trouble)
@@ -143,7 +140,7 @@ static void handle(void *ctx, struct http_exchange *x)
     struct kube_monitor *m = ctx;
     const char *path = http_path(x);
     if (strcmp(http_method(x), "GET") != 0) {
-        answer(x, 405, "only GET\n");
+        answer(x, 405, "method not allowed; use GET\n");
     } else if (strcmp(path, "/healthz") == 0 || strcmp(path, "/livez") == 0) {
         answer(x, 200, "ok\n");
     } else if (strcmp(path, "/readyz") == 0) {
@@ -155,7 +152,7 @@ static void handle(void *ctx, struct http_exchange *x)
         metrics_write(&n, &text);
         http_answer(x, 200, NULL, "text/plain; version=0.0.4", text.at, text.len);
     } else {
-        answer(x, 404, "there are /healthz, /readyz and /metrics\n");
+        answer(x, 404, "not found; the paths are /healthz, /readyz and /metrics\n");
     }
 }
 

@@ -156,12 +156,12 @@ static void on_watch_trouble(void *ctx, const char *text)
 /* Optional resources, which an older role may not allow, and the consequence: they count as empty. All others are
  * required. */
 static const char *const without[SOURCES] = {
-    [PROJECT_ATTACHMENT] = "volumes that are attached to a node count there only with a pod that uses them",
-    [PROJECT_CSI_DRIVER] = "volumes are made wherever their class allows, whether or not there is room",
-    [PROJECT_CAPACITY] = "no volumes are made by drivers that tell where there is room",
-    [PROJECT_LIMIT_RANGE] = "jobs are judged without the requests that these would give their pods",
-    [PROJECT_RUNTIME_CLASS] = "jobs are judged without the overhead that these would give their pods",
-    [PROJECT_GROUP] = "pods that name one wait for it to appear",
+    [PROJECT_ATTACHMENT] = "attached volumes count on their node only while a pod uses them",
+    [PROJECT_CSI_DRIVER] = "volumes are provisioned without regard to free storage",
+    [PROJECT_CAPACITY] = "drivers that report storage capacity provision no volumes",
+    [PROJECT_LIMIT_RANGE] = "jobs are checked without the default requests of their pods",
+    [PROJECT_RUNTIME_CLASS] = "jobs are checked without the overhead of their pods",
+    [PROJECT_GROUP] = "pods of a group wait until it appears",
 };
 
 /* Reports a denied resource once; the watch retries each minute. Pod groups are absent from most API servers and are
@@ -175,8 +175,8 @@ static void on_watch_refused(void *ctx, int status, const char *text)
         return;
     str_addf(
         &said,
-        "berth-kube may not list and watch %s (%s): it goes on as if there were none, and %s. Give it the role of this "
-        "version (kubectl apply -f packaging/kubernetes/rbac.yaml); it looks again each minute. %s",
+        "berth-kube may not list and watch %s (%s): it continues as if there were none, and %s. Apply the role of this "
+        "version (kubectl apply -f packaging/kubernetes/rbac.yaml); berth-kube retries every minute. %s",
         of->name, strrchr(of->path, '/') + 1, without[s->kind], text);
     log_write(s->process->log, kube_wall_ns(), LEVEL_WARN, "watch.refused", LOG_TEXT("what", of->name),
               LOG_TEXT("text", said.at));

@@ -114,7 +114,7 @@ bool held_settle(struct node *n, struct held *h)
     if (held_lives(h)) {
         if (n->superseded || fence_due(n, h)) {
             if (!h->forced && !n->superseded)
-                text_set(&h->error, "fenced: no word from the daemon for as long as it may run without");
+                text_set(&h->error, "fenced: no contact with the daemon for the allowed time");
             held_stop(n, h, true);
         } else if (!wanted || h->unknown || (PLANTED(NODE_STOPS_IN_SILENCE) && n->failures > 3))
             held_stop(n, h, false);

@@ -247,7 +247,7 @@ static void give_way(struct node *n, const json_t *answer)
     log_write(n->env.log, n->env.clock_ns(n->env.ctx), LEVEL_ERROR, "agent.superseded", LOG_TEXT("node", n->id),
               LOG_TEXT("text", text));
     node_settle(n);
-    n->env.superseded(n->env.ctx, text ? text : "another agent speaks for this node");
+    n->env.superseded(n->env.ctx, text ? text : "another agent runs as this node");
 }
 
 /* Tells whether the daemon could not parse the report: it would refuse the same content again. */

@@ -21,7 +21,7 @@ static int config_check(const struct node *n, const json_t *config, struct berth
     const char *node = json_string_value(json_object_get(config, "node"));
     const json_t *items = json_object_get(config, "instances");
     if (!node || strcmp(node, n->id) != 0)
-        return err_set(err, EINVAL, "this is the configuration of %s, not of %s", node ? node : "no node", n->id);
+        return err_set(err, EINVAL, "the configuration is for %s, not for %s", node ? node : "no node", n->id);
     if (!json_is_array(items))
         return err_set(err, EINVAL, "instances: expected a list");
     for (size_t i = 0; i < json_array_size(items); i++) {

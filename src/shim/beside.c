@@ -34,12 +34,12 @@ static int specs_read(int dir, struct spec *ret, struct spec *ret_wish, struct b
     int rc = file_read(dir, "spec", &text, &len);
 
     if (rc)
-        return err_set(err, -rc, "cannot read what the instance was started with: %s", strerror(-rc));
+        return err_set(err, -rc, "cannot read the specification of the instance: %s", strerror(-rc));
     rc = spec_read(text, len, ret, err);
     if (rc)
         return rc;
     rc = fd_read(WISH_FD, &text, &len);
-    return rc ? err_set(err, -rc, "cannot read what to run: %s", strerror(-rc)) : spec_read(text, len, ret_wish, err);
+    return rc ? err_set(err, -rc, "cannot read the command: %s", strerror(-rc)) : spec_read(text, len, ret_wish, err);
 }
 
 /* Returns a pidfd of the instance's first process, verified by its start time. */
@@ -51,7 +51,7 @@ static int first_process(int dir, struct berth_err *err)
 
     if (file_read(dir, "shim", &text, NULL) == 0 && shim_mark_parse(text, &m))
         fd = process_open(m.pid, m.pid_start);
-    return fd < 0 ? err_set(err, ESRCH, "the instance does not run") : take_fd(&fd);
+    return fd < 0 ? err_set(err, ESRCH, "the instance is not running") : take_fd(&fd);
 }
 
 /* Merges the instance's environment with additional variables; these take precedence. */
@@ -120,7 +120,7 @@ static int become(const char *path, struct berth_err *err)
     int rc;
 
     if (dir < 0)
-        return err_set(err, ESRCH, "there is no such instance");
+        return err_set(err, ESRCH, "unknown instance");
     rc = specs_read(dir, &spec, &wish, err);
     if (rc)
         return rc;
@@ -135,7 +135,7 @@ static int become(const char *path, struct berth_err *err)
     setsid();
     oom_score_reset();
     if (terminal && (ioctl(0, TIOCSCTTY, 0) || (geteuid() == 0 && fchown(0, l->uid, l->gid))))
-        return err_set(err, errno, "cannot take the terminal: %s", strerror(errno));
+        return err_set(err, errno, "cannot set the controlling terminal: %s", strerror(errno));
     if (l->runtime)
         return container_exec(l, PROCESS_FD, terminal, err);
     close(PROCESS_FD);

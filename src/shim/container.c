@@ -191,7 +191,7 @@ int container_start(struct shim *s, struct berth_err *err)
         return rc;
     rc = pid_read(s);
     if (rc)
-        (void)err_set(err, -rc, "the runtime has not said which process the container is");
+        (void)err_set(err, -rc, "the runtime did not report the process of the container");
     else
         rc = runtime_verb(s, start, false, err);
     if (rc) {

@@ -48,9 +48,9 @@ int user_become(const struct launch *l, struct berth_err *err)
         (setgroups(l->groups_len, l->groups) || setresgid(l->gid, l->gid, l->gid) || setresuid(l->uid, l->uid, l->uid)))
         return err_set(err, errno, "cannot become user %u: %s", (unsigned)l->uid, strerror(errno));
     if (geteuid() != l->uid || getegid() != l->gid)
-        return err_set(err, EPERM, "cannot become user %u without being root", (unsigned)l->uid);
+        return err_set(err, EPERM, "cannot become user %u: the agent is not root", (unsigned)l->uid);
     if (!l->trusted && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-        return err_set(err, errno, "cannot give up new privileges: %s", strerror(errno));
+        return err_set(err, errno, "cannot set no_new_privs: %s", strerror(errno));
     return l->trusted || l->all_syscalls ? 0 : syscalls_narrow(err);
 }
 
@@ -86,11 +86,12 @@ void signals_reset(void)
 static int exec_failed(const char *path, int code, struct berth_err *err)
 {
     if (code == ENOENT && access(path, F_OK) == 0)
-        return err_set(err, code, "cannot run '%s': the interpreter it names is not there", path);
+        return err_set(err, code, "cannot run '%s': its interpreter does not exist", path);
     if (code == E2BIG)
         return err_set(err, code, "cannot run '%s': its arguments and environment are too long", path);
     if (code == ENOEXEC)
-        return err_set(err, code, "cannot run '%s': it is no program of this machine, nor a script with #!", path);
+        return err_set(err, code, "cannot run '%s': it is neither a program for this architecture nor a script with #!",
+                       path);
     return err_set(err, code, "cannot run '%s': %s", path, strerror(code));
 }
 
@@ -124,7 +125,7 @@ int program_exec(const char *const *argv, const char *const *env, struct berth_e
             break;
     }
     if (denied)
-        return err_set(err, EACCES, "the program '%s' in PATH may not be run by this user", name);
+        return err_set(err, EACCES, "the program '%s' in PATH is not executable for this user", name);
     return err_set(err, ENOENT, "no program '%s' in PATH", name);
 }
 
@@ -198,7 +199,7 @@ void oom_score_reset(void)
 int parent_bind(pid_t parent, struct berth_err *err)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL))
-        return err_set(err, errno, "cannot bind the instance to its shim: %s", strerror(errno));
+        return err_set(err, errno, "cannot set the parent-death signal of the instance: %s", strerror(errno));
     return getppid() == parent ? 0 : err_set(err, ECHILD, "the shim has died");
 }
 
@@ -237,7 +238,7 @@ int instance_start(struct shim *s, struct berth_err *err)
     ssize_t n;
 
     if (pipe2(failed, O_CLOEXEC))
-        return err_set(err, errno, "cannot make a pipe: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a pipe: %s", strerror(errno));
     pid = fork();
     if (pid < 0) {
         int code = errno;

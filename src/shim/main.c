@@ -17,6 +17,6 @@ int main(int argc, char **argv)
         puts("berth-shim " BERTH_VERSION);
         return 0;
     }
-    fputs("berth-shim is run by berth-agent, once for each instance\n", stderr);
+    fputs("berth-shim is started by berth-agent, once for each instance\n", stderr);
     return 2;
 }

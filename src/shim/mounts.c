@@ -281,10 +281,10 @@ static int mount_one(const struct launch *l, struct covers *c, const struct laun
     if (tree < 0)
         return err_set(err, -tree, "cannot mount '%s': %s", is_bind ? m->source : m->type, strerror(-tree));
     if (fstat(tree, &st))
-        return err_set(err, errno, "cannot look at '%s': %s", m->source, strerror(errno));
+        return err_set(err, errno, "cannot stat '%s': %s", m->source, strerror(errno));
     target = target_open(l, c, m->target, S_ISDIR(st.st_mode));
     if (target == -ELOOP)
-        return err_set(err, ELOOP, "a link is on the way to '%s'; write the path of the mount without links",
+        return err_set(err, ELOOP, "the path of '%s' contains a symbolic link; use the path of the mount without links",
                        m->target);
     if (target < 0)
         return err_set(err, -target, "cannot mount at '%s': %s", m->target, strerror(-target));
@@ -299,7 +299,7 @@ static int processes_hide(struct berth_err *err)
 
     if (tree >= 0 && move_mount(tree, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) == 0)
         return 0;
-    return err_set(err, tree < 0 ? -tree : errno, "cannot hide the processes of others: %s",
+    return err_set(err, tree < 0 ? -tree : errno, "cannot hide the processes of other users: %s",
                    strerror(tree < 0 ? -tree : errno));
 }
 
@@ -309,12 +309,12 @@ int mounts_enter(const struct launch *l, struct berth_err *err)
     int rc = 0;
 
     if (geteuid() == 0 && setgroups(l->groups_len, l->groups)) /* for entries that are created as the user */
-        return err_set(err, errno, "cannot take the groups of user %u: %s", (unsigned)l->uid, strerror(errno));
+        return err_set(err, errno, "cannot set the groups of user %u: %s", (unsigned)l->uid, strerror(errno));
     /* An instance without mounts of its own receives later mounts of the node (slave propagation). */
     if (unshare(CLONE_NEWNS) ||
         mount(NULL, "/", NULL, MS_REC | (l->mounts_len > 0 ? (unsigned long)MS_PRIVATE : (unsigned long)MS_SLAVE),
               NULL))
-        return err_set(err, errno, "cannot make a mount namespace: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a mount namespace: %s", strerror(errno));
     for (size_t i = 0; rc == 0 && i < l->mounts_len; i++)
         rc = mount_one(l, &covers, &l->mounts[i], err);
     return rc == 0 && l->hide_processes ? processes_hide(err) : rc;

@@ -64,20 +64,20 @@ static int lock_take(struct shim *s, struct berth_err *err)
 
     s->lock = openat(s->dir, "shim", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (s->lock < 0)
-        return err_set(err, errno, "cannot make the shim's mark: %s", strerror(errno));
+        return err_set(err, errno, "cannot create the shim's state file: %s", strerror(errno));
     if (flock(s->lock, LOCK_EX | LOCK_NB))
-        return err_set(err, EEXIST, "the instance has a shim already");
+        return err_set(err, EEXIST, "the instance already has a shim");
     if (fstat(s->lock, &st))
-        return err_set(err, errno, "cannot look at the shim's mark: %s", strerror(errno));
+        return err_set(err, errno, "cannot stat the shim's state file: %s", strerror(errno));
     if (st.st_size > 0 || faccessat(s->dir, "exit", F_OK, 0) == 0)
-        return err_set(err, EEXIST, "the instance was started before");
+        return err_set(err, EEXIST, "the instance was already started");
     s->mark.shim = getpid();
     rc = process_start(s->mark.shim, &s->mark.shim_start);
     if (rc == 0)
         rc = boot_id(s->mark.boot);
     if (rc == 0)
         rc = mark_write(s);
-    return rc ? err_set(err, -rc, "cannot write the shim's mark: %s", strerror(-rc)) : 0;
+    return rc ? err_set(err, -rc, "cannot write the shim's state file: %s", strerror(-rc)) : 0;
 }
 
 static int pipes_make(struct shim *s, struct berth_err *err)
@@ -86,7 +86,7 @@ static int pipes_make(struct shim *s, struct berth_err *err)
     int log[2], progress[2];
 
     if (pipe2(log, O_CLOEXEC) || pipe2(progress, O_CLOEXEC))
-        return err_set(err, errno, "cannot make a pipe: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a pipe: %s", strerror(errno));
     s->log_in = log[0];
     s->log_out = log[1];
     s->progress_in = progress[0];
@@ -96,7 +96,7 @@ static int pipes_make(struct shim *s, struct berth_err *err)
     /* Owned by the user, so that the instance can reopen it (/dev/stdout), and a runtime can give it to another user of
      * a container. */
     if (geteuid() == 0 && (fchown(s->log_out, l->uid, l->gid) || fchown(s->progress_out, l->uid, l->gid)))
-        return err_set(err, errno, "cannot give a pipe to its user: %s", strerror(errno));
+        return err_set(err, errno, "cannot change the owner of a pipe: %s", strerror(errno));
     return 0;
 }
 
@@ -208,8 +208,9 @@ int shim_run(const char *dir)
     close_fd_cleanup(&pidfd);
     if (rc)
         return 1; /* does not write DIR/exit, which may belong to another shim */
-    rc = fence_past(&s) ? err_set(&err, ETIME, "fenced before it was started: the daemon was silent for too long")
-                        : start(&s, &err);
+    rc = fence_past(&s)
+             ? err_set(&err, ETIME, "fenced before its start: no contact with the daemon for the allowed time")
+             : start(&s, &err);
     if (rc) {
         CLEANUP(str) struct str text = {0};
 

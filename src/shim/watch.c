@@ -198,10 +198,10 @@ static void exit_write(const struct watching *w, bool clean)
 
     str_addf(&text, "%d", w->s->ended < 0 ? 128 + SIGKILL : code_of(w->s->ended));
     if (w->fenced)
-        str_addf(&text, " fenced: nothing was heard of the daemon for %lld s", (long long)(w->silent_ns / 1000000000));
+        str_addf(&text, " fenced: no contact with the daemon for %lld s", (long long)(w->silent_ns / 1000000000));
     if (!clean)
-        str_add(&text, w->fenced ? "; processes of it stay that cannot be killed"
-                                 : " processes of it stay that cannot be killed");
+        str_add(&text,
+                w->fenced ? "; some of its processes cannot be killed" : " some of its processes cannot be killed");
     str_add_char(&text, '\n');
     exit_put(w->s->dir, text.at, text.len);
 }

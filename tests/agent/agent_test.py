@@ -558,7 +558,7 @@ def ports_by_socket_and_exclusive_resources():
         agent.process.end(signal.SIGKILL)  # the next agent knows which devices are taken
         agent.start()
         c.berth("app", "scale", app, "3")
-        wait_for("a third has no arm", lambda: "taken" in c.berth("events"))
+        wait_for("a third has no arm", lambda: "already allocated" in c.berth("events"))
         # the third instance is started again and again
         ports = {p["port"] for i in c.instances(app) if i.get("ready") for p in i["ports"]}
         assert len(ports) == 2, ports

@@ -60,7 +60,7 @@ def a_paused_net_sandbox_is_replaced():
         wait_for("there is another", lambda: net_sandbox_of(agent) not in (None, half))
         c.wait_all()
         assert agent.processes() == before
-        wait_for("it says why", lambda: any("network half does not answer" in line for line in agent.process.log))
+        wait_for("it says why", lambda: any("net sandbox does not answer" in line for line in agent.process.log))
 
 
 @case

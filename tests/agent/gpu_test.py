@@ -168,7 +168,7 @@ def a_driver_that_fails_provides_no_gpus():
             "unhealthy" in g for g in c.get("/v1/nodes/n1")["probed"]["gpus"])
                  and c.get("/v1/nodes/n1")["probed"]["gpus"])
         told = [k for k in c.get("/v1/nodes/n1")["status"]["conditions"] if k["type"] == "GpuFailed"]
-        assert len(told) == 1 and "does not count" in told[0]["text"], told
+        assert len(told) == 1 and "does not report the number" in told[0]["text"], told
         sees_none(c, n1, nodes)
         n1.process.end(signal.SIGKILL)  # the next agent has never seen a GPU
         n1.start()
@@ -237,7 +237,7 @@ def gpu_usage_is_reported_and_overuse_is_ended():
                  "gpu-memory" in c.get(f"/v1/instances/{bad['id']}").get("over", []))
         text = wait_for("it is ended", lambda: [
             e["message"] for e in c.get("/v1/events")["items"] if "of a GPU's memory" in e["message"]])[0]
-        assert "it used 500Mi" in text and "its share is 300Mi" in text, text
+        assert "killed: used 500Mi" in text and "its share is 300Mi" in text, text
         assert running(c, good["workload"])["id"] == good["id"]
 
 

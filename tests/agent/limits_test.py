@@ -117,7 +117,7 @@ def bandwidth_and_traffic():
 
         spent = c.job(line.sends(1000, 3000, 0), limits={"traffic": "1M"}, retries=0)
         c.wait_state("jobs", spent, "failed")
-        assert "the 1M of traffic" in c.berth("describe", "job", spent), c.berth("describe", "job", spent)
+        assert "traffic limit of 1M" in c.berth("describe", "job", spent), c.berth("describe", "job", spent)
         wait_for("nothing stays", lambda: not agent.instances())
         assert "htb" not in line.queue()
 

@@ -110,7 +110,7 @@ def a_timeout_ends_and_undoes_a_script():
         # A failed undo is reported, too.
         add(c, "worse", "exit 4", undo="exit 5")
         over = wait_step(c, "worse", "undone", "failed", "done")
-        assert over["state"] == "failed" and "exit code 4; and then its undo failed: exit code 5" in over["error"], over
+        assert over["state"] == "failed" and "exit code 4; then the undo failed: exit code 5" in over["error"], over
         # The error has the exit code and the last printable line of the output; the rest is in the log.
         rows = {"echo 'the first line'; echo 'no\ttable is\033 here  ' >&2": "exit code 1: no table is  here",
                 "printf 'without an end'": "exit code 1: without an end", "printf '\\377\\376\\n'": "exit code 1",
@@ -265,7 +265,7 @@ def an_unwritable_record_delays_reports_and_starts():
         (keys / "new.json.new").mkdir()
         add(c, "new", f"echo new >>{out}", undo=f"echo back >>{out}")
         over = wait_step(c, "new", "failed", "done", "undone")
-        assert over["state"] == "failed" and "cannot write down" in over["error"], over
+        assert over["state"] == "failed" and "cannot record its start" in over["error"], over
         (keys / "new.json.new").rmdir()
         assert not (keys / "new.json").exists() and lines(out) == ["begun", "bad", "back"]
         c.berth("optask", "retry", "new")

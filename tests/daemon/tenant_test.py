@@ -131,7 +131,7 @@ def three_million_replicas_are_bounded_where_they_are_allowed(daemon):
     daemon.ask("PUT", "/v1/apps/huge", {"replicas": HUGE, "requests": {"cpu": "1m", "memory": "1Mi"}}, "mallory", 201)
     until(lambda: len(placed(daemon, "huge.mallory")) == 1000, "the placement budget is used")
     why = daemon.ask("GET", "/v1/why/apps/huge.mallory")
-    assert "waits until nodes begin with pods of the same user" in json.dumps(why), why
+    assert "waits until earlier pods of this user have started" in json.dumps(why), why
     cycles = daemon.metric("berth_cycles_total")
     job = daemon.ask("POST", "/v1/jobs", {"command": ["/bin/true"]}, "ann", 201)["id"]
     until(lambda: placed(daemon, job), "another user's job has a place")

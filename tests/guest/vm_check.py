@@ -195,7 +195,7 @@ def an_image_is_fetched_once_and_known_by_its_sum():
         wrong = c.job(None, **{**keys, "vm": terms(sha256="0" * 64)}, retries=0)
         c.wait_state("jobs", wrong, "failed")
         told = c.berth("describe", "job", wrong)
-        assert "another sha256" in told and right not in told, told
+        assert "differs from vm.sha256" in told and right not in told, told
         nothing_is_left(agent)
         assert not list((agent.state / "images").glob("tmp-*"))
 
@@ -210,12 +210,12 @@ def requests_that_a_node_cannot_satisfy_are_refused():
     hidden.write_bytes(b"\0" * 4096)
     hidden.chmod(0o600)
     rows = [
-        ({"image": str(FOLDER / "chained.qcow2")}, "no other file behind it"),
-        ({"image": str(hidden)}, "may not read it"),
+        ({"image": str(FOLDER / "chained.qcow2")}, "without a backing file"),
+        ({"image": str(hidden)}, "not readable for its user"),
         ({"image": "/no/such/file"}, "cannot open it"),
         ({"image": "/dev/zero"}, "is no file"),
         ({"resources": {"cpu": 1, "memory": "100Mi"}}, "for qemu itself"),
-        ({"vm": terms(disk="1Mi")}, "cannot have fewer"),
+        ({"vm": terms(disk="1Mi")}, "must not be smaller"),
     ]
     with Cluster() as c:
         agent = c.node("n1")

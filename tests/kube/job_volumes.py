@@ -62,7 +62,7 @@ def cases(j):
         assert (nodes == set(term["matchExpressions"][0]["values"]) and
                 bound_to(plane, "c0") == made["metadata"]["name"]), (nodes, made)
         wait_for("it says that it was placed again", lambda: any(
-            "cannot be reached from node" in text for _, text in j.events(plane, "made")))
+            "cannot be accessed from node" in text for _, text in j.events(plane, "made")))
         assert j.status(plane, "made")["restarts"] == 0
         j.finish(plane, "made")
         j.until(plane, "made", "Complete")
@@ -79,7 +79,7 @@ def cases(j):
         plane.admin.create(j.job("once", j.role("x", 3, template=mounts("c0"))))
         found = j.has(plane, "once", "once-x-0", "once-x-1", "once-x-2")
         assert {pod["spec"]["nodeName"] for pod in found.values()} == {"b"}, found
-        assert not [text for _, text in j.events(plane, "once") if "cannot be reached" in text]
+        assert not [text for _, text in j.events(plane, "once") if "cannot be accessed" in text]
         clear(plane)
 
     def each_pod_has_a_claim(plane):
@@ -128,8 +128,7 @@ def cases(j):
         plane.admin.delete({**told, "kind": "PersistentVolumeClaim"}, grace=0)  # like the garbage collector
         wait_for("another is made", lambda: j.live(plane, "hand") == ["hand-x-0"])
         assert j.status(plane, "hand")["restarts"] == 0
-        wait_for("it says why",
-                 lambda: any("cannot be made on its node" in text for _, text in j.events(plane, "hand")))
+        wait_for("it says why", lambda: any("cannot be provisioned on its node" in text for _, text in j.events(plane, "hand")))
         # otherwise it would be created after the clean-up
         wait_for("the other has its claim", lambda: plane.admin.list("PersistentVolumeClaim"))
         clear(plane)

@@ -99,17 +99,15 @@ def refusals_have_reasons(plane):
             'this job asks for '
             "5 cpu and could never run, and 4 cpu would be accepted") in done.stderr, done.stderr
     for what, part in (
-            (job("a", queue="none"), "there is no queue none"),
-            (job("a", user="ann"), "admin may not make jobs as user ann"),
-            (thing("Policy", "p", formula="return age +"), "line 1"),
-            (thing("Queue", "q", timeLimit="2h", maxTime="1h"), "is longer than maxTime"),
+            (job("a", queue="none"), "queue none does not exist"), (job("a", user="ann"), "admin may not create jobs as user ann"),
+            (thing("Policy", "p", formula="return age +"), "line 1"), (thing("Queue", "q", timeLimit="2h", maxTime="1h"), "is longer than maxTime"),
             (job("a", queue="small"), "")):
         # An accepted object may be unchecked: the API server did not answer in time whether the queue exists.
         why = wait_for(f"'{part}' is said",
                        lambda which=what: refused(plane.admin, which)) if part else refused(plane.admin, what)
         assert part in why and bool(part) == bool(why), (what, why)
     nobody = plane.client(NOBODY)
-    assert "nobody may not make jobs as user ann" in refused(nobody, job("a", user="ann"))
+    assert "nobody may not create jobs as user ann" in refused(nobody, job("a", user="ann"))
     assert refused(nobody, job("a", user="nob")) == ""
     nobody.close()
     (plane.work / "odd.json").write_text(json.dumps(job("odd", deadline="2020-01-01T00:00:00Z")))
@@ -128,7 +126,7 @@ def applied_together(plane):
         try:
             plane.admin.patch(job("in-new0"), {"spec": {"queue": f"none-{number}"}})
         except Refused as why:
-            assert f"there is no queue none-{number}" in str(why), why
+            assert f"queue none-{number} does not exist" in str(why), why
             return
     raise AssertionError("a job was moved to a queue that is not there")
 

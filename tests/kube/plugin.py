@@ -75,8 +75,8 @@ def a_placed_pod(plane):
                                         "berth-system/berth-kube"])
     bound(plane, "web")
     text = told(plane, "why", "web")
-    has(text, "pod default/web is on large", "Why there", "large would be the best of the nodes that could take it",
-        "large (here)", "least_allocated", "small")
+    has(text, "pod default/web is on large", "Why this node", "large would be the best feasible node", "large (here)",
+        "least_allocated", "small")
     has(told(plane, "why", "pod/web", "-n", "default"), "large (here)")
 
 
@@ -89,12 +89,11 @@ def a_pod_that_waits(plane):
     plane.admin.create(pod("big", cpu="2"))
     waits(plane, "big")
     text = told(plane, "why", "big")
-    has(text, "pod default/big waits for a node", "It asks for 2 cpu.", "number 1 of 1 that wait",
-        "1 of 2 nodes has too little cpu left: 2 needed, at most 1 free", "a has 1 of cpu free, 2 needed",
-        "taint that is not tolerated: kept",
-        "cpu of a: 3 of 4 held, by default/holder (3, priority 0)",
-        "with one above 0 room would be made for it on a by stopping default/holder",
-        "with 1 of cpu instead of 2: on a", "if it tolerated all taints: on b")
+    has(text, "pod default/big waits for a node", "It requests 2 cpu.", "Position 1 of 1 pending workloads",
+        "1 of 2 nodes has too little cpu left: 2 needed, at most 1 free", "a has 1 of cpu free, 2 needed", "taint that is not tolerated: kept",
+        "cpu of a: 3 of 4 allocated, to default/holder (3, priority 0)",
+        "With a priority above 0, it would get room on a by preempting default/holder",
+        "with 1 cpu instead of 2: on a", "with a toleration for all taints: on b")
     plane.admin.create_all([pod("cut", cpu="1"), pod("tolerant", cpu="2", tolerations=[{"operator": "Exists"}])])
     bound(plane, "cut", "tolerant")
     assert (plane.admin.get("Pod", "cut")["spec"]["nodeName"] == "a" and
@@ -114,22 +113,22 @@ def pods_of_others_and_ended_pods(plane):
     bound(plane, "over")
     plane.admin.patch({**plane.admin.get("Pod", "over"), "kind": "Pod"}, {"status": {"phase": "Succeeded"}}, "/status")
     has(told(plane, "why", "theirs"),
-        "It names the scheduler default-scheduler, which is not Berth: that one has to place it.")
-    has(told(plane, "why", "placed"), "is on n", "which is not Berth: why it is there, that one would know.")
+        "Its schedulerName is default-scheduler, which is not a Berth scheduler; Berth does not place it.")
+    has(told(plane, "why", "placed"), "is on n",
+        "which is not a Berth scheduler; Berth cannot explain its placement.")
     has(told(plane, "why", "gated"), "scheduling gates (example.com/later)")
     has(told(plane, "why", "over"), "has ended: Succeeded")
 
 
 def unknown_names(plane):
     plane.admin.create_all([objects.node("n", cpu="4"), pod("trainer", cpu="1")])
-    has(refused(plane, "why", "trainr").stderr,
-        "no pod or job 'trainr' in the namespace default; did you mean 'trainer'?")
+    has(refused(plane, "why", "trainr").stderr, "no pod or job 'trainr' in namespace default; did you mean 'trainer'?")
     has(refused(plane, "why", "pod/xyz", "-n", "kube-system").stderr,
-        "no pod 'xyz' in the namespace kube-system; -n names another")
+        "no pod 'xyz' in namespace kube-system; use -n to choose another namespace")
     has(refused(plane, "why", "node/n").stderr, "NAME, pod/NAME or job/NAME")
     has(refused(plane, "why", code=2).stderr, "needs the name of a pod")
-    has(refused(plane, "wy", "x", code=2).stderr, "the verbs are why, queue and nodes")
-    has(refused(plane, "queue", "--profile", "none").stderr, "there is no profile 'none'")
+    has(refused(plane, "wy", "x", code=2).stderr, "the commands are why, queue and nodes")
+    has(refused(plane, "queue", "--profile", "none").stderr, "unknown profile 'none'")
     has(told(plane, "--help"), "kubectl berth why train-0 -n vision", "berth-viewer")
 
 
@@ -140,20 +139,18 @@ def rights(plane):
     message = waits(plane, "big", "0/1 nodes")
     wait_for("an event says so, too", lambda: message in {one["message"] for one in plane.admin.list("Event")})
     done = refused(plane, "why", "big", token=NOBODY)
-    has(done.stderr, "your user may not get pods in the namespace default",
-        "ask an administrator for the role berth-viewer")
+    has(done.stderr, "your user may not get pods in namespace default", "ask an administrator for the role berth-viewer")
     plane.kubectl("create", "role", "pods", "--verb=get,list", "--resource=pods,events", "-n", "default")
     plane.kubectl("create", "rolebinding", "pods", "--role=pods", "--user=nobody", "-n", "default")
     wait_for("it may read the pod",
              lambda: "waits for a node" in kubectl_berth(plane, "why", "big", token=NOBODY).stdout)
     done = refused(plane, "why", "big", token=NOBODY)
     has(done.stderr, "your user may not list ", "nodes", "pods", "role berth-viewer")
-    has(done.stdout, f"Its condition says: {message}", f"The scheduler's last event says: {message}")
+    has(done.stdout, f"PodScheduled condition: {message}", f"Last scheduling event: {message}")
     has(refused(plane, "nodes", token=NOBODY).stderr, "your user may not list ")
     plane.kubectl("create", "clusterrolebinding", "viewer", "--clusterrole=berth-viewer", "--user=nobody")
     wait_for("it may read all", lambda: kubectl_berth(plane, "why", "big", token=NOBODY).returncode == 0)
-    has(told(plane, "why", "big", token=NOBODY), "no node has 2 CPUs; the largest has 1",
-        "with 1 of cpu instead of 2: on n")
+    has(told(plane, "why", "big", token=NOBODY), "no node has 2 CPUs; the largest has 1", "with 1 cpu instead of 2: on n")
     has(told(plane, "queue", token=NOBODY), "big")
 
 
@@ -164,7 +161,7 @@ def lists(plane):
     plane.admin.create(pod("here", cpu="500m", memory="1Gi",
                            containers=[objects.container(cpu="500m", memory="1Gi", limits={"nvidia.com/gpu": "1"})]))
     bound(plane, "here")
-    assert "Nothing waits." in told(plane, "queue")
+    assert "No pending pods or jobs." in told(plane, "queue")
     plane.admin.create(pod("first", cpu="8"))
     plane.admin.create(pod("second", cpu="8"))
     plane.admin.create(pod("urgent", cpu="8", priorityClassName="high"))
@@ -176,7 +173,7 @@ def lists(plane):
                                               "urgent"} and all("no node has 8 CPUs; the largest has 2" in one["reason"]
                                                                 for one in items), items
     assert "urgent" in told(plane, "queue").splitlines()[1]
-    assert "Nothing waits." in told(plane, "queue", "-n", "kube-system")
+    assert "No pending pods or jobs." in told(plane, "queue", "-n", "kube-system")
     nodes = {one["name"]: one for one in json.loads(told(plane, "nodes", "-o", "json"))["items"]}
     assert nodes["n"]["cpu"] == {"allocatable": "2", "requested": "500m", "free": "1.5"}, nodes
     assert (nodes["n"]["memory"]["free"] == "3Gi" and
@@ -196,14 +193,13 @@ def a_job(plane):
                         "spec": {"roles": [{"name": "worker", "tasks": 6, "template": template}]}})
     wait_for("it says that it waits", lambda: plane.admin.get("Job", "train").get("status", {}).get("reason"))
     text = told(plane, "why", "train")
-    has(text, "job default/train is Pending", "Tasks: 6 waiting, 0 running", "berth-kube says: ", "role worker",
-        "Each of its tasks asks for 1 cpu.",
-        "the gang needs 6 pods placed at once; 4 found room", "with 650m of cpu instead of 1: on n")
+    has(text, "job default/train is Pending", "Tasks: 6 pending, 0 running", "Reason: ", "role worker", "Each of its tasks requests 1 cpu.",
+        "the gang needs 6 pods placed at once; only 4 fit", "with 650m cpu instead of 1: on n")
     has(told(plane, "queue"), "train:worker (6 tasks)")
     item = json.loads(told(plane, "queue", "-o", "json"))["items"][0]
     assert (item["name"], item["tasks"], item["position"]) == ("train:worker", 6, 1), item
     text = told(plane, "why", "job/train", token=NOBODY)
-    has(text, "berth-kube says: ", "does not accept a trial of its pods from your user")
+    has(text, "Reason: ", "rejects a dry run of its pods from your user")
     has(kubectl_berth(plane, "queue", token=NOBODY).stderr, "1 job is left out")
     assert not plane.admin.list("Pod"), "a trial was stored"
     plane.admin.delete({"kind": "Job", **plane.admin.get("Job", "train")}, grace=0)
@@ -211,10 +207,9 @@ def a_job(plane):
                         "metadata": {"name": "small", "namespace": "default"},
                         "spec": {"roles": [{"tasks": 2, "template": template}]}})
     wait_for("its pods are made", lambda: len(plane.admin.list("Pod")) == 2)
-    has(told(plane, "why", "small"), "Its pods", "small-task-0  n", "small-task-1  n")
-    has(told(plane, "why", "small-task-1"), "pod default/small-task-1 is on n",
-        "n would be the only node that could take it")
-    has(told(plane, "queue"), "Nothing waits.")
+    has(told(plane, "why", "small"), "Pods (", "small-task-0  n", "small-task-1  n")
+    has(told(plane, "why", "small-task-1"), "pod default/small-task-1 is on n", "n would be the only feasible node")
+    has(told(plane, "queue"), "No pending pods or jobs.")
     nodes = json.loads(told(plane, "nodes", "-o", "json"))["items"]  # no trial pods are made; pods of jobs count
     assert nodes[0]["cpu"] == {"allocatable": "4", "requested": "2", "free": "2"}, nodes
 
@@ -243,7 +238,7 @@ def a_credential_plugin(plane):
             assert done.returncode == 0 and "one" in done.stdout, (version, words, done)
     done = run("./nowhere", "v1", "berth", "nodes")
     assert done.returncode == 1, done
-    has(done.stderr, "nowhere", "it cannot be run", "Ask the people of the cluster for it.")
+    has(done.stderr, "nowhere", "cannot run it", "Ask the people of the cluster for it.")
 
 
 def main():

@@ -152,7 +152,7 @@ def a_bad_formula_is_reported(plane):
 def order_of_creation_does_not_matter(plane):
     plane.admin.create(tenant("Queue", "low", parent="top", groups=["g"]))
     condition = accepted(plane, "Queue", "low")
-    assert condition["status"] == "False" and "there is no queue top yet" in condition["message"], condition
+    assert condition["status"] == "False" and "queue top does not exist" in condition["message"], condition
     plane.admin.create_all([tenant("Queue", "top"), tenant("Group", "g")])
     until(plane, "Queue", "low", "True")
     plane.admin.delete(tenant("Group", "g"))
@@ -170,7 +170,7 @@ def group_limit_over_queues(plane):
     bound(plane, "a", "b")
     plane.admin.create(pod("c", "y", cpu="1"))
     message = refusal(plane, "c", "quota")
-    assert "the quota group/team has 2 of 2 cpu in use or promised; 1 needed" in message, message
+    assert "quota group/team: 2 of 2 cpu are used or reserved; 1 requested" in message, message
     plane.admin.create(pod("plain", cpu="1"))
     bound(plane, "plain")
     wait_for("the group says so", lambda: use(plane, "Group", "team") == (1, 2, "2"))
@@ -229,7 +229,7 @@ def domains_bound_queues(plane):
     refusal(plane, "two", "Insufficient cpu")
     wait_for("it counts its nodes", lambda: plane.admin.get("Domain", "right").get("status", {}).get("nodes") == 1)
     plane.admin.create(pod("lost", "nowhere", cpu="1"))
-    refusal(plane, "lost", "there is no queue nowhere")
+    refusal(plane, "lost", "queue nowhere does not exist")
 
 
 def usage(plane, kind, name):
@@ -287,9 +287,9 @@ def spent_totals_survive_a_kill(plane):
     plane.admin.patch(user, {"status": {"usage": now}}, "/status")
     plane.scheduler = start(plane)
     plane.admin.create(pod("two", "q", user="dan", cpu="1"))
-    refusal(plane, "two", "of 2 cpu-hours used or promised in this period")
+    refusal(plane, "two", "of 2 cpu-hours of this period are used or reserved")
     plane.admin.delete(pod("one"), grace=0)
-    refusal(plane, "two", "the quota user/dan has 2 of 2 cpu-hours used or promised in this period")
+    refusal(plane, "two", "quota user/dan: 2 of 2 cpu-hours of this period are used or reserved")
     wait_for("kubectl shows it", lambda: "2.0/2 cpu" in plane.kubectl("get", "users.berth.dev", "dan"))
 
 

@@ -44,9 +44,9 @@ static void adopt_ended(struct run *r)
     }
     outcome.text = text[0]                     ? text
                    : outcome.end == NODE_ENDED ? NULL
-                   : outcome.oom_killed ? "it used more memory than its limit, and was killed while the agent was away"
-                   : rc == 0 && code >= 0 ? "it failed while the agent was away"
-                                          : "the machine or its shim went down while it ran";
+                   : outcome.oom_killed        ? "killed for exceeding its memory limit while the agent was not running"
+                   : rc == 0 && code >= 0      ? "failed while the agent was not running"
+                                               : "the machine or its shim stopped while it was running";
     node_found_over(r->agent->node, r->id, &outcome);
     if (r->net.in + r->net.out > 0)
         node_spent(r->agent->node, r->id, "traffic", r->net.in + r->net.out);

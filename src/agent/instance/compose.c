@@ -156,7 +156,7 @@ static int rlimits_make(struct making *m)
         while (i < sizeof rlimit_names / sizeof *rlimit_names && strcmp(rlimit_names[i].name, name) != 0)
             i++;
         if (i == sizeof rlimit_names / sizeof *rlimit_names)
-            return err_set(&m->run->err, EINVAL, "rlimits: there is no '%s' on this machine", name);
+            return err_set(&m->run->err, EINVAL, "rlimits: this machine does not support '%s'", name);
         rlim_t to = json_integer_value(value) < 0 ? RLIM_INFINITY : (rlim_t)json_integer_value(value);
         list[len++] = (struct launch_rlimit){rlimit_names[i].resource, to, to};
     }
@@ -174,7 +174,7 @@ static int argv_make(struct making *m)
         argv[i] = json_string_value(json_array_get(command, i));
     m->launch.argv = argv;
     if (len == 0 && !m->launch.runtime && !m->vm)
-        return err_set(&m->run->err, EINVAL, "there is nothing to run: it has neither a command nor an image");
+        return err_set(&m->run->err, EINVAL, "nothing to run: expected a command or an image");
     return 0;
 }
 
@@ -257,13 +257,13 @@ void compose_check(struct agent *a)
     a->hide_processes = geteuid() == 0 && view >= 0;
     if (!a->hide_processes)
         NOTE(a, LEVEL_WARN, "processes.shown",
-             LOG_TEXT("text", "instances that are processes see those of others in /proc"),
+             LOG_TEXT("text", "instances without a container see the processes of other users in /proc"),
              LOG_TEXT("reason", geteuid() != 0 ? "the agent is not root" : strerror(-view)));
     int rc = a->hide_processes ? pid_namespace_check() : 0;
     a->pid_namespaces = a->hide_processes && rc == 0;
     if (rc)
         NOTE(a, LEVEL_WARN, "processes.numbered-together",
-             LOG_TEXT("text", "processes of all jobs have numbers of the node: no PID namespace can be made"),
+             LOG_TEXT("text", "jobs share the PIDs of the node: cannot create a PID namespace"),
              LOG_TEXT("reason", strerror(-rc)));
     if (!a->oci || a->options->no_user_namespaces || geteuid() != 0)
         return;
@@ -313,7 +313,7 @@ static int machine(struct making *m)
         const char *protocol = json_string_value(json_object_get(wish, "protocol"));
         json_int_t guest = json_integer_value(json_object_get(wish, "guest"));
         if (guest < 1 || guest > UINT16_MAX)
-            return err_set(&r->err, EINVAL, "endpoint %s: no port of the guest is given", m->bound.ports[i].endpoint);
+            return err_set(&r->err, EINVAL, "endpoint %s: the guest port is missing", m->bound.ports[i].endpoint);
         ports[options.ports_len++] =
             (struct vm_port){protocol && strcmp(protocol, "udp") == 0, m->bound.ports[i].port, (uint16_t)guest};
     }
@@ -336,7 +336,7 @@ static int pid_namespace_choose(struct making *m)
     int n = snprintf(name, sizeof name, "%u-%s-%s", (unsigned)m->user.uid, kind ? kind : "", workload ? workload : "");
     int rc = n < 0 || n >= (int)sizeof name ? -ENAMETOOLONG : place_path(r->agent->place, "pid-namespaces", name, path);
     if (rc < 0)
-        return err_set(&r->err, -rc, "'%s' cannot be the name of a PID namespace: %s", workload, strerror(-rc));
+        return err_set(&r->err, -rc, "'%s' is not a valid name for a PID namespace: %s", workload, strerror(-rc));
     m->launch.pid_namespace = arena_strdup(&m->arena, path);
     return 0;
 }
@@ -383,7 +383,9 @@ static int runtime_choose(struct making *m)
     if (!contains)
         return 0;
     m->launch.runtime = r->agent->oci;
-    return r->agent->oci ? 0 : err_set(&r->err, ENOTSUP, "this node has neither crun nor runc, so no containers");
+    return r->agent->oci
+               ? 0
+               : err_set(&r->err, ENOTSUP, "this node cannot run containers: neither crun nor runc is installed");
 }
 
 /* Finds the user that the instance runs as. `launch`: the instance is about to be started. */
@@ -400,7 +402,7 @@ static int user_find(struct run *r, bool launch, struct user *ret, struct berth_
     if (rc == 0 && ret->old_number)
         NOTE(r->agent, LEVEL_INFO, "user.old-number", LOG_TEXT("owner", ask.owner), LOG_NUMBER("uid", ret->uid),
              LOG_NUMBER("later", ask.uid),
-             LOG_TEXT("text", "something of the owner runs here; its files are moved when nothing does"));
+             LOG_TEXT("text", "instances of the owner are running; its files are moved after they end"));
     return rc;
 }
 
@@ -515,7 +517,7 @@ int compose_clear(struct run *r)
         return 0;
     int rc = cgroup_kill(a->cgroups, r->group);
     if (rc < 0 && rc != -ENOENT)
-        return err_set(&r->err, EBUSY, "some of its processes cannot be killed now");
+        return err_set(&r->err, EBUSY, "some of its processes cannot be killed");
     rc = bundle_end(a->place, r->id, &r->err);
     if (rc == 0)
         rc = mounts_end(a->place, r->id, &r->err);

@@ -220,10 +220,10 @@ static int given_fill(const struct gpus *g, const json_t *config, size_t i, bool
     if (!gpu && !uuid && g->looked_ns && !g->look.there)
         return 0; /* a GPU of another vendor: only its index is known */
     if (!gpu && (!g->looked_ns || *g->look.trouble))
-        return err_set(err, ENODEV, "its GPUs cannot be given: %.180s",
+        return err_set(err, ENODEV, "its GPUs are not available: %.180s",
                        g->looked_ns ? g->look.trouble : "the NVIDIA driver does not answer");
     if (!gpu && uuid)
-        return err_set(err, ENODEV, "GPU %.90s is not on this machine any more", uuid);
+        return err_set(err, ENODEV, "GPU %.90s is no longer on this machine", uuid);
     if (!gpu)
         return err_set(err, ENODEV, "this machine has no GPU %" PRId64, number);
     if (well && !gpu->healthy)
@@ -277,7 +277,7 @@ int gpus_grant(struct gpus *g, const json_t *config, struct gpu_grant *ret, stru
     first_wait(g);
     int rc = grant_make(g, config, true, ret, err);
     if (rc == 0 && ret->len && ret->nvidia && is_silent(g))
-        rc = err_set(err, ENODEV, "its GPUs cannot be given: %s", silence);
+        rc = err_set(err, ENODEV, "its GPUs are not available: %s", silence);
     (void)pthread_mutex_unlock(&g->lock);
     return rc;
 }

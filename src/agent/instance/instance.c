@@ -114,15 +114,15 @@ static void over_by_exit(struct run *r)
     else if (r->exit == 0)
         over(r, NODE_ENDED, 0, NULL);
     else if (r->exit < 0)
-        over(r, NODE_FAILED, -1, "its shim ended without a word; nobody knows how it went");
+        over(r, NODE_FAILED, -1, "its shim ended without reporting an exit code");
     else if (r->exit > 128) {
         bool oom = r->exit == 128 + SIGKILL && r->oom_killed;
-        (void)snprintf(text, sizeof text, oom ? "killed: it used more memory than its limit" : "killed by SIG%s",
+        (void)snprintf(text, sizeof text, oom ? "killed: exceeded its memory limit" : "killed by SIG%s",
                        sigabbrev_np(r->exit - 128) ? sigabbrev_np(r->exit - 128) : "?");
         over(r, NODE_FAILED, r->exit, text);
     } else {
         (void)snprintf(text, sizeof text, "exit code %d%s", r->exit,
-                       r->oom_killed ? "; a process of it was killed for using more memory than its limit" : "");
+                       r->oom_killed ? "; one of its processes was killed for exceeding the memory limit" : "");
         over(r, NODE_FAILED, r->exit, text);
     }
 }
@@ -418,7 +418,7 @@ static void start(void *ctx, uint64_t id, const json_t *config)
 {
     struct agent *a = ctx;
     if (run_find(a, id)) { /* the daemon listed it again while its earlier run is still being cleaned up */
-        static const struct node_outcome again = {NODE_FAILED, -1, "it has run here before"};
+        static const struct node_outcome again = {NODE_FAILED, -1, "it has already run on this node"};
         node_over(a->node, id, &again);
         return;
     }

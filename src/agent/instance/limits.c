@@ -116,7 +116,7 @@ void limits_adopt(struct run *r)
     began_read(r);
     ports_guard(r, unified(r, path));
     if (json_object_size(r->config) == 0) /* unreadable configuration: keep the limits in force */
-        (void)err_set(&r->err, ENODATA, "its configuration cannot be read; the limits stay as they are");
+        (void)err_set(&r->err, ENODATA, "its configuration cannot be read; the limits are unchanged");
     else if (limits_change(r) == 0)
         return;
     NOTE(r->agent, LEVEL_WARN, "instance.unlimited", LOG_NUMBER("id", (int64_t)r->id), LOG_TEXT("text", r->err.text));
@@ -317,9 +317,9 @@ static void judge(struct run *r, const struct limits *l, const struct cgroup_usa
         limits_stop(r, verdict.text, true);
     if (!s->look.spent)
         return;
-    (void)snprintf(text, sizeof text, "stopped: it has sent and received the %s of traffic that it may%s",
+    (void)snprintf(text, sizeof text, "stopped: reached its traffic limit of %s%s",
                    quantity_print("traffic", l->net.traffic_bytes, amount),
-                   l->net.period_ns ? " in this period" : "; give it a higher limit");
+                   l->net.period_ns ? " in this period" : "; use a higher limit");
     limits_stop(r, text, false);
 }
 

@@ -99,7 +99,7 @@ static int daemon_ensure(const struct agent *a, const char *key, const struct gp
         (void)tree_remove(before, "pipe"); /* left by a daemon that ended with a machine crash */
     int rc = folders_make(a, key, user);
     if (rc < 0)
-        return err_set(err, -rc, "cannot make %s: %s", folder(a, key, "", path), strerror(-rc));
+        return err_set(err, -rc, "cannot create %s: %s", folder(a, key, "", path), strerror(-rc));
     if (lives)
         return 0;
     rc = cgroup_make(a->cgroups, group, &daemon_limits, unenforced, err);
@@ -109,7 +109,7 @@ static int daemon_ensure(const struct agent *a, const char *key, const struct gp
     if (rc == 0)
         rc = daemon_start(a, key, grant->at[0].uuid, user, (const char *const *)entrances, err);
     if (rc == 0 && cgroup_empty(a->cgroups, group))
-        rc = err_set(err, ESRCH, CONTROL " has ended at once");
+        rc = err_set(err, ESRCH, CONTROL " exited immediately");
     for (size_t i = 0; i < len; i++)
         mem_free(entrances[i]);
     return rc;
@@ -153,10 +153,10 @@ int mps_join(struct run *r, const struct gpu_grant *grant, const struct user *us
     struct agent *a = r->agent;
     char key[KEY_MAX], path[PATH_MAX];
     if (strcmp(cgroups_version(a->cgroups), "none") == 0)
-        return err_set(err, ENOTSUP, "without control groups a daemon of MPS could not be ended again");
+        return err_set(err, ENOTSUP, "MPS needs control groups on this node");
     (void)snprintf(key, sizeof key, "%d.%u", grant->at[0].minor, (unsigned)user->uid);
     if (strlen(folder(a, key, "pipe/", path)) + SOCKET_NAME_MAX > SOCKET_PATH_MAX)
-        return err_set(err, ENAMETOOLONG, "%s is too long a path for sockets of MPS", path);
+        return err_set(err, ENAMETOOLONG, "the path %s is too long for MPS sockets", path);
     (void)pthread_mutex_lock(&a->mps_lock);
     int rc = daemon_ensure(a, key, grant, user, err);
     if (rc == 0)
@@ -192,5 +192,5 @@ int mps_leave(struct run *r)
     if (dir)
         (void)closedir(dir);
     (void)pthread_mutex_unlock(&a->mps_lock);
-    return rc < 0 ? err_set(&r->err, EBUSY, "the daemon of MPS that served it cannot be ended now") : 0;
+    return rc < 0 ? err_set(&r->err, EBUSY, "its MPS daemon cannot be stopped") : 0;
 }

@@ -42,7 +42,8 @@ void ports_guard(struct run *r, const char *group)
 {
     struct berth_err err = {0};
     int rc = group ? port_guard_put(r->agent->guard, r->id, group, guard_owner(r), &err)
-                   : err_set(&err, EOPNOTSUPP, "ports of apps cannot be kept from others: there is no cgroup v2 here");
+                   : err_set(&err, EOPNOTSUPP,
+                             "ports of apps cannot be protected from other users: this machine has no cgroup v2");
     if (rc < 0 && !__atomic_exchange_n(&r->agent->unguarded, true, __ATOMIC_RELAXED))
         NOTE(r->agent, LEVEL_WARN, "ports.unguarded", LOG_TEXT("text", err.text));
 }
@@ -83,7 +84,7 @@ static int port_make(struct run *r, const json_t *wish, struct bound *b, struct 
         .taken = claimed,
     };
     if (!protocol || (strcmp(protocol, "tcp") != 0 && strcmp(protocol, "udp") != 0))
-        return err_set(err, ENOTSUP, "endpoint %s: this node knows only tcp and udp", endpoint ? endpoint : "?");
+        return err_set(err, ENOTSUP, "endpoint %s: this node supports only tcp and udp", endpoint ? endpoint : "?");
     search.protocol = strcmp(protocol, "udp") == 0 ? PORT_UDP : PORT_TCP;
     uint16_t port = 0;
     int fd = -1;
@@ -119,7 +120,7 @@ static int exclusive_make(struct run *r, const char *resource, const json_t *nam
             return 0;
         }
     }
-    return err_set(err, EBUSY, "every %s that it may use is taken on this node", resource);
+    return err_set(err, EBUSY, "every %s that it may use is already allocated on this node", resource);
 }
 
 int bound_make(struct run *r, struct bound *ret, struct berth_err *err)

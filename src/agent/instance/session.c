@@ -355,11 +355,11 @@ static int program_begin(struct errand *e, const json_t *line, struct berth_err 
     const struct run *r = run_find(a, e->id);
     struct arena arena;
     if (!r || r->phase != RUN_LIVING)
-        return err_set(err, ESRCH, "it does not run here now");
+        return err_set(err, ESRCH, "the instance is not running on this node");
     if (image_is_vm(r->config))
-        return err_set(err, ENOTSUP, "a virtual machine has no programs beside it; reach it by an endpoint");
+        return err_set(err, ENOTSUP, "programs cannot be started in a virtual machine; use an endpoint");
     if (json_array_size(json_object_get(line, "command")) == 0)
-        return err_set(err, EINVAL, "there is no command to run");
+        return err_set(err, EINVAL, "missing command");
     arena_init(&arena);
     int rc = beside_start(a->place, e->id, argv_of(json_object_get(line, "command"), &arena),
                           env_of(json_object_get(line, "env"), &arena),
@@ -383,13 +383,13 @@ static int send_signal(struct agent *a, uint64_t id, const json_t *signal, struc
     int signo = json_is_integer(signal) ? (int)json_integer_value(signal)
                                         : signal_number(json_string_value(signal) ? json_string_value(signal) : "");
     if (!r || r->phase != RUN_LIVING || r->pid_fd < 0)
-        return err_set(err, ESRCH, "it does not run here now");
+        return err_set(err, ESRCH, "the instance is not running on this node");
     if (image_is_vm(r->config))
-        return err_set(err, ENOTSUP, "a virtual machine takes no signals; stop it instead");
+        return err_set(err, ENOTSUP, "signals to virtual machines are not supported; stop it instead");
     if (signo <= 0)
-        return err_set(err, EINVAL, "there is no such signal");
+        return err_set(err, EINVAL, "unknown signal");
     if (syscall(SYS_pidfd_send_signal, r->pid_fd, signo, NULL, 0) < 0)
-        return err_set(err, errno, "cannot signal it: %s", strerror(errno));
+        return err_set(err, errno, "cannot send the signal: %s", strerror(errno));
     return 0;
 }
 
@@ -406,7 +406,7 @@ static void begin(struct errands *all, const char *call, const char *verb, const
         return;
     }
     if (all->at.len >= ERRANDS_MAX) {
-        send_end(a, call, -1, "too many errands at once on this node");
+        send_end(a, call, -1, "too many concurrent sessions on this node");
         return;
     }
     struct errand *e = mem_zalloc(sizeof *e);
@@ -416,9 +416,10 @@ static void begin(struct errands *all, const char *call, const char *verb, const
     e->call = mem_strdup(call);
     e->out.fd = e->err.fd = -1;
     vec_push(&all->at, e);
-    int rc = strcmp(verb, "logs") == 0   ? log_begin(e, line, &err)
-             : strcmp(verb, "exec") == 0 ? program_begin(e, line, &err)
-                                         : err_set(&err, ENOTSUP, "this agent knows no errand '%s'", verb);
+    int rc = strcmp(verb, "logs") == 0 ? log_begin(e, line, &err)
+             : strcmp(verb, "exec") == 0
+                 ? program_begin(e, line, &err)
+                 : err_set(&err, ENOTSUP, "this agent does not support sessions of type '%s'", verb);
     if (rc < 0) {
         send_end(a, call, -1, err.text);
         errand_free(e);
@@ -440,7 +441,7 @@ void errands_line(struct errands *all, const json_t *line)
     if (!e)
         return;
     if (input && e->program && !input_take(e, input)) {
-        send_end(all->agent, call, -1, "its input came faster than it read; more than 8 MiB waited");
+        send_end(all->agent, call, -1, "the program read its input too slowly; more than 8 MiB were waiting");
         errand_free(e);
         return;
     }

@@ -61,7 +61,7 @@ static int stream_read(FILE *file, const char *name, char **ret, struct berth_er
     size_t len = fread(text, 1, IDENTITY_FILE_MAX + 1, file);
     if (len > IDENTITY_FILE_MAX) {
         mem_free(text);
-        return err_set(err, EFBIG, "%s is too large: certificates and tokens have less than %d KiB", name,
+        return err_set(err, EFBIG, "%s is too large: certificates and tokens must be smaller than %d KiB", name,
                        IDENTITY_FILE_MAX / 1024);
     }
     *ret = text;
@@ -81,7 +81,7 @@ int identity_file_read(const char *path, char **ret, struct berth_err *err)
 static int dir_make(const char *path, struct berth_err *err)
 {
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return err_set(err, errno, "cannot make %s: %s; run as root, or give another folder with --state", path,
+        return err_set(err, errno, "cannot create %s: %s; run as root, or choose another folder with --state", path,
                        strerror(errno));
     return 0;
 }
@@ -115,7 +115,7 @@ static int read_controls(const json_t *list, struct identity *id, struct berth_e
     for (size_t i = 0; i < len; i++) {
         const char *url = json_string_value(json_array_get(list, i));
         if (!url)
-            return err_set(err, EINVAL, "control[%zu]: expected an address like https://10.0.0.1:3981", i);
+            return err_set(err, EINVAL, "control[%zu]: expected an address such as https://10.0.0.1:3981", i);
         id->controls[id->controls_len++] = mem_strdup(url);
     }
     return 0;
@@ -129,10 +129,11 @@ int identity_read(const char *state, struct identity *ret, struct berth_err *err
     int rc = access(path, F_OK) == 0 ? document_read(path, &doc, err) : -ENOENT;
     const char *node = json_string_value(json_object_get(doc, "node"));
     if (rc == -ENOENT)
-        rc = err_set(err, ENOENT,
-                     "this machine is no node yet (there is no %s); 'berth node add NAME', where the daemon can be "
-                     "reached, prints the line that makes it one",
-                     path);
+        rc = err_set(
+            err, ENOENT,
+            "this machine has not joined a cluster (%s does not exist); run 'berth node add NAME' where the daemon can "
+            "be reached to get the join command",
+            path);
     else if (rc == 0 && !node)
         rc = err_set(err, EINVAL, "%s: node: expected a name", path);
     if (rc == 0) {
@@ -213,8 +214,8 @@ static int token_read(const struct agent_options *o, char **ret, struct berth_er
     char *text = NULL;
     const char *variable = getenv(AGENT_TOKEN_VARIABLE);
     if (o->token) {
-        (void)fprintf(stderr, "berth-agent: --token shows the invitation to every user of this machine; give "
-                              "--token-file FILE, or --token-file - and the invitation on standard input\n");
+        (void)fprintf(stderr, "berth-agent: --token shows the invitation to every user of this machine; use "
+                              "--token-file FILE, or --token-file - with the invitation on standard input\n");
         text = token_take(o->token);
     } else if (o->token_file) {
         bool from_stdin = strcmp(o->token_file, "-") == 0;
@@ -229,7 +230,7 @@ static int token_read(const struct agent_options *o, char **ret, struct berth_er
     text[strcspn(text, " \r\n")] = '\0';
     if (!*text) {
         mem_free(text);
-        return err_set(err, EINVAL, "the invitation is empty; 'berth node add NAME' prints the whole line to paste");
+        return err_set(err, EINVAL, "the invitation is empty; 'berth node add NAME' prints the whole join command");
     }
     *ret = text;
     return 0;
@@ -246,12 +247,12 @@ static int ask(const struct half_user *user, const char *url, const char *pin, c
     json_t *doc = json_loadb(str_text(&answer), answer.len, 0, NULL);
     const char *message = json_string_value(json_object_get(json_object_get(doc, "error"), "message"));
     if (status != 200 && status != 201) {
-        (void)err_set(err, EACCES, "%s refuses: %s", url, message ? message : "it does not say why");
+        (void)err_set(err, EACCES, "%s refused: %s", url, message ? message : "no reason given");
         json_decref(doc);
         return status;
     }
     if (!doc)
-        return err_set(err, EPROTO, "%s answered with something else than JSON; is it a Berth daemon?", url);
+        return err_set(err, EPROTO, "the answer of %s is not JSON; is it a Berth daemon?", url);
     *ret = doc;
     return 0;
 }
@@ -303,9 +304,10 @@ int identity_join(const struct agent_options *options, const json_t *probed, cha
     CLEANUP(secret) char *token = NULL, *key_pem = NULL;
     CLEANUP(mem) char *request_pem = NULL;
     if (access(node_path, F_OK) == 0 && !options->force)
-        return err_set(err, EEXIST,
-                       "this machine is a node already (%s); 'berth-agent' runs it, --force makes it another one",
-                       node_path);
+        return err_set(
+            err, EEXIST,
+            "this machine has already joined (%s); start it with 'berth-agent', or use --force to join again",
+            node_path);
     struct half_user user;
     int rc = half_user_find(options, &user, err);
     if (rc == 0)
@@ -319,7 +321,7 @@ int identity_join(const struct agent_options *options, const json_t *probed, cha
     json_t *body = json_pack("{s:s, s:s, s:O}", "token", token, "request", request_pem, "probed", (json_t *)probed);
     char *text = json_dumps(body, JSON_COMPACT);
     json_decref(body);
-    rc = err_set(err, EINVAL, "--control: expected an address like https://10.0.0.1:3981");
+    rc = err_set(err, EINVAL, "--control: expected an address such as https://10.0.0.1:3981");
     for (size_t i = 0; rc < 0 && i < json_array_size(controls); i++)
         rc = ask(&user, json_string_value(json_array_get(controls, i)), options->pin, text, &answer, err);
     explicit_bzero(text, strlen(text));

@@ -217,8 +217,9 @@ static void note_refused(const struct link *l, int status, const json_t *doc)
     const char *message = json_string_value(json_object_get(json_object_get(doc, "error"), "message"));
     if (status == 401)
         message =
-            "this node was removed, or has joined anew elsewhere; 'berth node add NAME' prints a line, which with "
-            "--force makes this machine a node again";
+            "this node was removed, or has joined again elsewhere; 'berth node add NAME' prints the join command, "
+            "which "
+            "with --force joins this machine again";
     note(l, LEVEL_WARN, "report.refused", message ? message : "no reason given");
 }
 

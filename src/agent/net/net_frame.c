@@ -21,7 +21,7 @@ static const struct {
 struct head {
     uint32_t len, kind, call;
 };
-_Static_assert(sizeof(struct head) == HALF_HEAD_BYTES, "the head of a frame has no gaps");
+_Static_assert(sizeof(struct head) == HALF_HEAD_BYTES, "the header of a frame has no gaps");
 
 ssize_t half_frame_read(const char *bytes, size_t len, bool to_root, struct half_frame *ret)
 {

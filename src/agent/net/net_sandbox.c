@@ -137,7 +137,7 @@ static void half_lost(struct half *h, const char *text)
 
 /* ---- receiving -------------------------------------------------------------------------------------------------- */
 
-static const char forbidden[] = "the network half said what it may not";
+static const char forbidden[] = "the net sandbox sent a forbidden message";
 
 static struct half_call *call_find(const struct half *h, uint32_t id)
 {
@@ -160,7 +160,7 @@ static const char *take_known(struct half *h, struct half_frame *f)
     h->asked = h->trial = false; /* one verdict for each certificate */
     bool good = f->call && not_after_ns > 0;
     h->config.known(h->config.ctx, good ? not_after_ns : 0, text, trial);
-    return good || trial ? NULL : "the network half has no certificate to show to the daemon";
+    return good || trial ? NULL : "the net sandbox has no certificate for the daemon";
 }
 
 /* Appends part of an answer. False: the answers exceed their bound. */
@@ -247,7 +247,7 @@ static void half_ready(void *ctx, uint32_t events)
         h->in_len += (size_t)n;
         take_bytes(h);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        half_lost(h, "the network half has ended");
+        half_lost(h, "the net sandbox has ended");
     }
 }
 
@@ -308,7 +308,7 @@ static void overdue(void *ctx)
     h->overdue_ns = first_ns > now_ns ? first_ns : INT64_MAX;
     loop_timer_set(h->overdue, h->overdue_ns);
     if (first_ns <= now_ns)
-        half_lost(h, "the network half does not answer");
+        half_lost(h, "the net sandbox does not answer");
 }
 
 struct half_call *half_start(struct half *h, const struct async_request *q)
@@ -354,9 +354,9 @@ void half_cancel(struct half_call *c)
 
 void half_try(struct half *h, const char *pem)
 {
-    const char *why = h->fd < 0                         ? "the network half has ended"
-                      : h->asked                        ? "the network half is only beginning"
-                      : strlen(pem) > IDENTITY_FILE_MAX ? "it is too large"
+    const char *why = h->fd < 0                         ? "the net sandbox has ended"
+                      : h->asked                        ? "the net sandbox is starting"
+                      : strlen(pem) > IDENTITY_FILE_MAX ? "the certificate is too large"
                                                         : NULL;
     if (why) {
         h->config.known(h->config.ctx, 0, why, true);

@@ -45,11 +45,11 @@ static int user_become(const struct half_user *user, struct berth_err *err)
         bounds_drop();
         if (setgroups(0, NULL) || setresgid(user->gid, user->gid, user->gid) ||
             setresuid(user->uid, user->uid, user->uid))
-            return err_set(err, errno, "the network half cannot become user %u: %s; give another with --network-user",
+            return err_set(err, errno, "the net sandbox cannot become user %u: %s; choose another with --network-user",
                            (unsigned)user->uid, strerror(errno));
     }
     if (geteuid() == 0 || getuid() == 0 || geteuid() != user->uid || getegid() != user->gid)
-        return err_set(err, EPERM, "the network half has not become user %u", (unsigned)user->uid);
+        return err_set(err, EPERM, "the net sandbox has not become user %u", (unsigned)user->uid);
     return 0;
 }
 
@@ -60,10 +60,10 @@ int half_drop(const struct half_user *user, struct berth_err *err)
     if (rc < 0)
         return rc;
     if (chdir("/") < 0)
-        return err_set(err, errno, "the network half cannot enter /: %s", strerror(errno));
+        return err_set(err, errno, "the net sandbox cannot enter /: %s", strerror(errno));
     (void)setrlimit(RLIMIT_CORE, &no_core);
     /* Not dumpable: other processes with the same uid cannot read its memory, which holds the node's key. */
     if (capabilities_drop() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
-        return err_set(err, errno, "the network half cannot give up its rights: %s", strerror(errno));
+        return err_set(err, errno, "the net sandbox cannot drop its privileges: %s", strerror(errno));
     return syscalls_narrow_network(err);
 }

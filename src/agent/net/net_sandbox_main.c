@@ -118,7 +118,7 @@ static bool start(struct net *net, struct half_frame *f)
     if (!half_request_take(f, &q))
         return false;
     if (!net->async) {
-        tell(HALF_END, id, 0, "there is no certificate to show to the daemon");
+        tell(HALF_END, id, 0, "no certificate for the daemon");
         return true;
     }
     struct net_call *c = mem_zalloc(sizeof *c);
@@ -239,7 +239,7 @@ int half_main(int argc, char **argv)
     int64_t uid = -1, gid = -1;
     if (argc != 4 || !str_parse_i64(argv[2], &uid) || !str_parse_i64(argv[3], &gid) || uid < 0 || gid < 0 ||
         !is_root_there()) {
-        (void)fprintf(stderr, "berth-agent: 'network' is what the agent itself runs as its network half\n");
+        (void)fprintf(stderr, "berth-agent: 'network' is internal; the agent starts it as its net sandbox\n");
         return EXIT_USAGE;
     }
     (void)signal(SIGPIPE, SIG_IGN);

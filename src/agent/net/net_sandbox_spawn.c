@@ -28,26 +28,25 @@ int half_user_find(const struct agent_options *o, struct half_user *ret, struct 
     uid_t number = (uid_t)o->uid_first - 1;
     if (geteuid() != 0) {
         if (o->network_user)
-            return err_set(err, EPERM, "--network-user: only root can have a part of it run as somebody else");
+            return err_set(err, EPERM, "--network-user: needs root");
         *ret = (struct half_user){geteuid(), getegid()};
         return 0;
     }
     const struct passwd *account = getpwnam(name);
     if (account && (account->pw_uid == 0 || account->pw_gid == 0))
-        return err_set(err, EINVAL, "--network-user: '%s' is %s; give an account without rights", name,
-                       account->pw_uid == 0 ? "root" : "of root's group");
+        return err_set(err, EINVAL, "--network-user: '%s' is %s; use an unprivileged account", name,
+                       account->pw_uid == 0 ? "root" : "in root's group");
     if (account) {
         *ret = (struct half_user){account->pw_uid, account->pw_gid};
         return 0;
     }
     if (o->network_user)
-        return err_set(err, ENOENT, "--network-user: there is no account '%s' here", name);
+        return err_set(err, ENOENT, "--network-user: account '%s' does not exist on this machine", name);
     if (getpwuid(number) || getgrgid(number)) /* used as uid and as gid */
-        return err_set(
-            err, EEXIST,
-            "user or group number %u, just below --uid-first, is somebody's; make an account 'berth-agent' without "
-            "rights, or give one with --network-user",
-            (unsigned)number);
+        return err_set(err, EEXIST,
+                       "UID or GID %u, the one below --uid-first, is already in use; create an unprivileged account "
+                       "'berth-agent', or choose one with --network-user",
+                       (unsigned)number);
     *ret = (struct half_user){number, number};
     return 0;
 }
@@ -61,14 +60,14 @@ int half_spawn(const struct half_user *user, pid_t *ret_pid, int *ret_fd, struct
     int ends[2];
     pid_t pid = 0;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-        return err_set(err, errno, "cannot make a pair of sockets: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a pair of sockets: %s", strerror(errno));
     CLEANUP(close_fd) int ours = ends[0], its = ends[1];
     const int fds[] = {-1, -1, STDERR_FILENO, its};
     /* Executes the same program again, even if its file was replaced: a fresh address space never held root's
      * secrets. */
     int rc = spawn_with("/proc/self/exe", argv, (const char *const *)environ, fds, sizeof fds / sizeof *fds, &pid);
     if (rc < 0)
-        return err_set(err, -rc, "cannot start the network half: %s", strerror(-rc));
+        return err_set(err, -rc, "cannot start the net sandbox: %s", strerror(-rc));
     *ret_pid = pid;
     *ret_fd = take_fd(&ours);
     return 0;
@@ -120,10 +119,10 @@ static int answer_read(int fd, struct str *answer, int64_t *ret_status, struct b
         struct pollfd wait = {.fd = fd, .events = POLLIN};
         ssize_t n = poll(&wait, 1, ASK_TIMEOUT_MS) > 0 ? recv(fd, room, HALF_PIECE_BYTES_MAX, 0) : 0;
         if (n <= 0)
-            return err_set(err, EIO, "the network half of the agent did not answer");
+            return err_set(err, EIO, "the net sandbox of the agent did not answer");
         str_add_bytes(&in, room, (size_t)n);
         while ((n = half_frame_read(in.at, in.len, true, &frame)) != 0) {
-            int rc = n < 0 ? err_set(err, EPROTO, "the network half said what it may not")
+            int rc = n < 0 ? err_set(err, EPROTO, "the net sandbox sent a forbidden message")
                            : answer_take(&frame, answer, ret_status, err);
             if (rc != 0)
                 return rc;
@@ -146,7 +145,7 @@ int half_ask(const struct half_user *user, const char *url, const char *pin, con
     if (rc == 0 || rc == -EPIPE) /* -EPIPE: it may have sent an error before it exited */
         rc = answer_read(fd, ret_answer, &status, err);
     else
-        rc = err_set(err, -rc, "cannot speak to the network half: %s", strerror(-rc));
+        rc = err_set(err, -rc, "cannot communicate with the net sandbox: %s", strerror(-rc));
     (void)kill(pid, SIGKILL);
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;

@@ -117,16 +117,16 @@ static const struct part {
     int status;
     const char *text; /* the answer's body or, without one, the reason */
 } parts[] = {
-    {"well",               play_well,       200, "hello"                                },
-    {"byte by byte",       play_slowly,     200, "hello"                                },
-    {"for others",         play_others,     200, "hello"                                },
-    {"too long",           play_too_long,   0,   "the network half said what it may not"},
-    {"of no kind",         play_unknown,    0,   "the network half said what it may not"},
-    {"as if it were root", play_root,       0,   "the network half said what it may not"},
-    {"an odd status",      play_odd_status, 0,   "the network half said what it may not"},
-    {"without an end",     play_flood,      0,   "the network half said what it may not"},
-    {"it dies",            play_death,      0,   "the network half has ended"           },
-    {"control characters", play_control,    0,   "a?b?c"                                },
+    {"well",               play_well,       200, "hello"                                   },
+    {"byte by byte",       play_slowly,     200, "hello"                                   },
+    {"for others",         play_others,     200, "hello"                                   },
+    {"too long",           play_too_long,   0,   "the net sandbox sent a forbidden message"},
+    {"of no kind",         play_unknown,    0,   "the net sandbox sent a forbidden message"},
+    {"as if it were root", play_root,       0,   "the net sandbox sent a forbidden message"},
+    {"an odd status",      play_odd_status, 0,   "the net sandbox sent a forbidden message"},
+    {"without an end",     play_flood,      0,   "the net sandbox sent a forbidden message"},
+    {"it dies",            play_death,      0,   "the net sandbox has ended"               },
+    {"control characters", play_control,    0,   "a?b?c"                                   },
 };
 
 static const struct part *part_find(const char *name)
@@ -260,7 +260,7 @@ static void each_part(void **state)
         assert_int_equal(setenv(PART, "well", 1), 0);
         ask(&s);
         wait_answer(&s);
-        if (parts[i].status == 0 && strncmp(parts[i].text, "the network half", 16) == 0) {
+        if (parts[i].status == 0 && strncmp(parts[i].text, "the net sandbox", 15) == 0) {
             assert_int_equal(s.status, 200);
             assert_int_equal(s.knowns, 2);
         } else {

@@ -136,13 +136,13 @@ static void failure_note(struct op *op)
     bool undo_too = strcmp(text_at(op->record, "phase"), "undo") == 0;
     const char *before = text_at(op->record, "error");
     if (undo_too && *before)
-        str_addf(&why, "%s; and then ", before);
+        str_addf(&why, "%s; then ", before);
     if (undo_too)
-        str_add(&why, "its undo failed: ");
+        str_add(&why, "the undo failed: ");
     if (op->text[0])
         str_add(&why, op->text);
     else if (op->exit < 0)
-        str_add(&why, "the machine or its shim went down while it ran");
+        str_add(&why, "the machine or its shim stopped while it was running");
     else if (op->exit > 128)
         str_addf(&why, "killed by signal %d", op->exit - 128);
     else
@@ -270,7 +270,7 @@ static void attempt_begin(struct op *op, const json_t *item, bool undo)
     if (rc == 0)
         return;
     restore(op, &before);
-    (void)snprintf(why, sizeof why, "cannot write down that it begins: %s", strerror(-rc));
+    (void)snprintf(why, sizeof why, "cannot record its start: %s", strerror(-rc));
     op_decline(op, item, rc == -ENOSPC || rc == -EDQUOT ? OPFAULT_NO_SPACE : OPFAULT_SCRIPT, why);
 }
 
@@ -291,7 +291,7 @@ static void want(struct optasks *o, const json_t *item)
     const char *content = op ? text_at(op->record, "content") : "";
     if (*content && strcmp(content, text_at(item, "content")) != 0) {
         op_decline(op, item, OPFAULT_REFUSED,
-                   "refused: this key was used on this node for another content; choose another key");
+                   "refused: this key was used on this node with other content; choose another key");
         return;
     }
     if (op && op_declined(op, attempt))
@@ -383,13 +383,13 @@ static int folders_open(struct optasks *o, struct berth_err *err)
     CLEANUP(str) struct str dir = {0};
     str_addf(&dir, "%s/optasks", place_dir(o->agent->place));
     if (mkdir(dir.at, 0700) < 0 && errno != EEXIST)
-        return err_set(err, errno, "cannot make %s: %s", dir.at, strerror(errno));
+        return err_set(err, errno, "cannot create %s: %s", dir.at, strerror(errno));
     int rc = place_open(dir.at, &o->place, err);
     for (size_t i = 0; rc == 0 && i < sizeof below / sizeof *below; i++) {
         CLEANUP(str) struct str path = {0};
         str_addf(&path, "%s/%s", dir.at, below[i]);
         if (mkdir(path.at, 0700) < 0 && errno != EEXIST)
-            rc = err_set(err, errno, "cannot make %s: %s", path.at, strerror(errno));
+            rc = err_set(err, errno, "cannot create %s: %s", path.at, strerror(errno));
         if (rc == 0 && i == 0 && (o->keys = open(path.at, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
             rc = err_set(err, errno, "cannot open %s: %s", path.at, strerror(errno));
     }

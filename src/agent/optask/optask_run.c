@@ -94,7 +94,7 @@ static int script_find(struct op *op, const char **ret)
     if (rc < 0)
         return rc;
     if (!*script || strcmp(hash, pin) != 0)
-        return err_set(&op->err, EBADMSG, "refused: the hash of what came is not the one it was pinned to");
+        return err_set(&op->err, EBADMSG, "refused: the hash of the received script differs from the pinned hash");
     *ret = script;
     return 0;
 }
@@ -184,13 +184,13 @@ static void begin_work(void *ctx)
     op->err = (struct berth_err){0};
     op->began = false;
     op->launched = (struct launched){.pidfd = -1};
-    op->rc = geteuid() == 0 ? 0 : err_set(&op->err, EBADMSG, "refused: this agent is not root");
+    op->rc = geteuid() == 0 ? 0 : err_set(&op->err, EBADMSG, "refused: the agent does not run as root");
     if (op->rc == 0)
         op->rc = script_find(op, &script);
     if (op->rc == 0)
         op->rc = checkpoint_path(op, checkpoint);
     if (op->rc == 0 && mkdir(checkpoint, 0700) < 0 && errno != EEXIST)
-        op->rc = err_set(&op->err, errno, "cannot make %s: %s", checkpoint, strerror(errno));
+        op->rc = err_set(&op->err, errno, "cannot create %s: %s", checkpoint, strerror(errno));
     if (op->rc == 0)
         op->rc = place_begin(op->all->place, run_of(op), "{}", &op->err);
     if (op->rc == 0)
@@ -318,7 +318,7 @@ static void reap_work(void *ctx)
     op->rc = 0;
     if (strncmp(op->text, "fenced", strlen("fenced")) == 0) {
         op->fault = OPFAULT_TIMEOUT;
-        (void)snprintf(op->text, sizeof op->text, "it took too long, and was ended");
+        (void)snprintf(op->text, sizeof op->text, "timed out and was stopped");
     } else if (op->exit != 0) {
         op->fault = fault_of(op);
         if (op->exit > 0 && op->exit <= 128 && !op->text[0])

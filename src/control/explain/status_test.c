@@ -72,7 +72,7 @@ static void a_window_over_another_host_is_not_the_headline(void **state)
     assert_string_equal(kit_text(&k, "status/reason"), "short");
     assert_string_equal(kit_text(&k, "status/conditions/0/message"),
                         "all 2 nodes have too little cpu left: 2 needed, at most 1 free");
-    SAYS(&k, "will be kept for others or for maintenance");
+    SAYS(&k, "will be reserved for others or for maintenance");
     kit_done(&k);
 }
 
@@ -107,9 +107,9 @@ static void a_gang_may_begin_with_as_many_as_fit(void **state)
          "{name: train, command: [x], replicas: 8, gang: true, requests: {cpu: 2}, time_limit: 1h}");
     kit_plan(&k);
     CALL(&k, 200, ALICE, "GET", "/v1/jobs/1/why?suggest=1", NULL);
-    SAYS(&k, "as an elastic gang that begins with 6 pods instead of 8");
+    SAYS(&k, "as an elastic gang that starts with 6 pods instead of 8");
     SAYS(&k, "with 1333m of cpu instead of 2 in each pod");
-    SAYS(&k, "as an elastic gang that begins with 4 pods instead of 8");
+    SAYS(&k, "as an elastic gang that starts with 4 pods instead of 8");
     kit_done(&k);
 }
 

@@ -197,10 +197,10 @@ static struct berth_reason window_why(struct berth_plan *p, uint32_t window, int
 {
     const struct window *w = &p->c.future->windows[window];
     uint64_t nodes = bits_count(w->nodes, p->c.blocks);
-    const char *says = w->start_ns <= p->s->now_ns ? "are kept for others or for maintenance"
+    const char *says = w->start_ns <= p->s->now_ns ? "are reserved for others or for maintenance"
                        : duration_ns == BERTH_NEVER_NS
-                           ? "will be kept for others or for maintenance, and it has no time limit"
-                           : arena_fmt(&p->arena, "will be kept for others or for maintenance in %s",
+                           ? "will be reserved for others or for maintenance, and the job has no time limit"
+                           : arena_fmt(&p->arena, "will be reserved for others or for maintenance in %s",
                                        minutes_text(&p->arena, w->start_ns - p->s->now_ns));
     const char *text =
         arena_fmt(&p->arena, "%llu of %u nodes %s: %s", (unsigned long long)nodes, p->c.len, says, w->id);
@@ -225,11 +225,10 @@ uint32_t future_why(struct berth_plan *p, const struct wish *w, struct berth_rea
     uint32_t len = 0;
 
     if (w->dated && is_too_late(p, w)) {
-        const char *text =
-            duration == BERTH_NEVER_NS
-                ? "it has a deadline, and would never end"
-                : arena_fmt(&p->arena, "it could not end by its deadline, for it is expected to run for %s",
-                            minutes_text(&p->arena, duration));
+        const char *text = duration == BERTH_NEVER_NS
+                               ? "the job has a deadline but no time limit"
+                               : arena_fmt(&p->arena, "the job cannot end by its deadline: its expected run time is %s",
+                                           minutes_text(&p->arena, duration));
         ret[len++] = (struct berth_reason){reasons[REASON_DEADLINE].word, "", p->c.len, 0, text};
     }
     BITS_EACH (i, p->policy.windows_len ? windows_of(p, w) : 0)
@@ -239,7 +238,7 @@ uint32_t future_why(struct berth_plan *p, const struct wish *w, struct berth_rea
         bool ever = duration == BERTH_NEVER_NS;
         const char **text = told_text(p, REASON_RESERVED, ever ? BERTH_NEVER_NS : rounded(duration), 0);
         if (!*text)
-            *text = arena_fmt(&p->arena, "there is room, but not for %s: jobs that come first will need it",
+            *text = arena_fmt(&p->arena, "there is room, but not for %s: it is reserved for jobs ahead in the queue",
                               ever ? "ever" : minutes_text(&p->arena, duration));
         ret[len++] = (struct berth_reason){reasons[REASON_RESERVED].word, "", 0, 0, *text};
     }

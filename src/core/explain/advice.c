@@ -386,7 +386,7 @@ static const char *change_text(const struct advising *a, const struct what_if *w
         [BERTH_CHANGE_SPREAD] = "without the required spread",
         [BERTH_CHANGE_AFFINITY] = "without the required affinity",
         [BERTH_CHANGE_ANTI_AFFINITY] = "without the required anti-affinity",
-        [BERTH_CHANGE_PER_NODE] = "without the limit of pods per node",
+        [BERTH_CHANGE_PER_NODE] = "without the limit on pods per node",
     };
     struct arena *arena = &a->p->arena;
     uint32_t amount = (uint32_t)what->amount;
@@ -396,9 +396,9 @@ static const char *change_text(const struct advising *a, const struct what_if *w
         return arena_fmt(arena, "with %u GPU%s in each pod instead of %u", amount, amount == 1 ? "" : "s",
                          a->q.t.k->gpu.count);
     case BERTH_CHANGE_GANG:
-        return arena_fmt(arena, "as an elastic gang that begins with %u pod%s instead of %u", amount,
+        return arena_fmt(arena, "as an elastic gang that starts with %u pod%s instead of %u", amount,
                          amount == 1 ? "" : "s", snapshot_workload(a->p->s, what->workload)->gang_min);
-    case BERTH_CHANGE_TOLERATION: return arena_fmt(arena, "with a toleration of the taint %s", name);
+    case BERTH_CHANGE_TOLERATION: return arena_fmt(arena, "with a toleration for taint %s", name);
     case BERTH_CHANGE_UNCORDON: return arena_fmt(arena, "with node %s uncordoned", name);
     default: return plain[what->change];
     }
@@ -407,7 +407,7 @@ static const char *change_text(const struct advising *a, const struct what_if *w
 static const char *outcome_text(const struct advising *a, const struct outcome *o)
 {
     struct arena *arena = &a->p->arena;
-    const char *after = o->after ? ", once others have stopped" : "";
+    const char *after = o->after ? ", once other pods have stopped" : "";
     if (a->waiting == 1)
         return arena_fmt(arena, "the pod starts on %s%s", o->node, after);
     if (o->placed >= a->waiting)

@@ -90,7 +90,7 @@ static void a_gang_is_advised_as_a_whole(void **state)
     scene_see(&s, "");
     expect_advice(&s, "w",
                   "with 500m of cpu instead of 1, the pod starts on a; "
-                  "with a toleration of the taint batch, the pod starts on c");
+                  "with a toleration for taint batch, the pod starts on c");
     scene_cleanup(&s);
 }
 
@@ -107,7 +107,7 @@ static void a_gang_may_begin_smaller(void **state)
     scene_see(&s, "");
     expect_advice(&s, "w",
                   "with 750m of cpu instead of 1 in each pod, all 4 pods start; "
-                  "as an elastic gang that begins with 3 pods instead of 4, 3 of 4 pods start");
+                  "as an elastic gang that starts with 3 pods instead of 4, 3 of 4 pods start");
     scene_cleanup(&s);
 }
 
@@ -145,7 +145,7 @@ static void gpus_of_a_gang(void **state)
     scene_see(&s, "");
     expect_advice(&s, "w",
                   "with 2 GPUs in each pod instead of 4, all 3 pods start; "
-                  "as an elastic gang that begins with 1 pod instead of 3, 1 of 3 pods starts");
+                  "as an elastic gang that starts with 1 pod instead of 3, 1 of 3 pods starts");
     scene_cleanup(&s);
 }
 

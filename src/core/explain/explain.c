@@ -267,9 +267,9 @@ static const char *headroom_sentence(const struct inquest *q, const struct verdi
     const char *domain = q->p->c.headroom->at[v->aspect].domain;
     const char *is = v->nodes == 1 ? "is" : "are";
     if (domain)
-        return arena_fmt(a, "%s %s in the domain %s, which keeps free %s for more urgent work", nodes, is, domain,
+        return arena_fmt(a, "%s %s in the domain %s, which reserves free %s for more urgent work", nodes, is, domain,
                          v->what);
-    return arena_fmt(a, "%s %s in a zone that keeps free %s for more urgent work", nodes, is, v->what);
+    return arena_fmt(a, "%s %s in a zone that reserves free %s for more urgent work", nodes, is, v->what);
 }
 
 static const char *sentence(const struct inquest *q, const struct verdict *v)
@@ -368,8 +368,7 @@ static struct berth_reason gang_reason(struct berth_plan *p, const struct wish *
                                      "earlier instances of the gang are still stopping"};
     const char **text = told_text(p, REASON_GANG, w->gang_needs, w->gang_fits);
     if (!*text)
-        *text =
-            arena_fmt(&p->arena, "the gang needs %u pods placed at once; %u found room", w->gang_needs, w->gang_fits);
+        *text = arena_fmt(&p->arena, "the gang needs %u pods placed at once; only %u fit", w->gang_needs, w->gang_fits);
     return (struct berth_reason){reasons[REASON_GANG].word, "", 0, 0, *text};
 }
 
@@ -391,9 +390,9 @@ static struct berth_reason quota_reason(struct berth_plan *p, const struct allot
     const char *name = snapshot_text(p->s, p->s->quotas[q->quota].id);
     int64_t unit = q->resource == QUOTA_GPU || q->resource == RESOURCE_CPU ? 1000 : 1;
     const char *text =
-        q->total ? arena_fmt(&p->arena, "the quota %s has %lld of %lld %s-hours used or promised in this period", name,
+        q->total ? arena_fmt(&p->arena, "quota %s: %lld of %lld %s-hours of this period are used or reserved", name,
                              (long long)(q->held / 3600 / unit), (long long)(q->limit / 3600 / unit), resource)
-                 : arena_fmt(&p->arena, "the quota %s has %s of %s %s in use or promised; %s needed", name,
+                 : arena_fmt(&p->arena, "quota %s: %s of %s %s are used or reserved; %s requested", name,
                              quota_amount_text(p, q->resource, q->held), quota_amount_text(p, q->resource, q->limit),
                              resource, quota_amount_text(p, q->resource, q->need));
     return (struct berth_reason){reasons[q->total ? REASON_TOTAL : REASON_QUOTA].word,

@@ -63,7 +63,7 @@ static void reasons_are_counted_and_sorted(void **state)
     expect_reasons(&s, "w", "short cpu 5/0; short memory 4/0; state 1/1; arch 1/0");
     struct berth_reason r = scene_reason(&s, "w", "short");
     assert_string_equal(r.text, "5 of 6 nodes have too little cpu left: 2 needed, at most 1500m free");
-    assert_string_equal(scene_reason(&s, "w", "state").text, "1 of 6 nodes is not ready for new work");
+    assert_string_equal(scene_reason(&s, "w", "state").text, "1 of 6 nodes is cordoned or not ready");
     scene_cleanup(&s);
 }
 
@@ -172,11 +172,11 @@ static void more_gpus_than_any_node_has_are_named(void **state)
         int64_t memory;
         const char *text;
     } rows[] = {
-        {8, "H100", 0,                "no node has 8 H100 GPUs; the largest has 2"                      },
-        {1, "B200", 0,                "no node has 1 B200 GPU"                                          },
-        {4, NULL,   0,                "no node has 4 GPUs; the largest has 2"                           },
-        {2, NULL,   (int64_t)1 << 40, "no node has 2 GPUs with 1Ti of memory each"                      },
-        {2, "A100", 0,                "2 of 3 nodes do not have that many GPUs of this model and memory"},
+        {8, "H100", 0,                "no node has 8 H100 GPUs; the largest has 2"                            },
+        {1, "B200", 0,                "no node has 1 B200 GPU"                                                },
+        {4, NULL,   0,                "no node has 4 GPUs; the largest has 2"                                 },
+        {2, NULL,   (int64_t)1 << 40, "no node has 2 GPUs with 1Ti of memory each"                            },
+        {2, "A100", 0,                "2 of 3 nodes do not have enough GPUs of the requested model and memory"},
     };
     static const struct berth_gpu h100[] =
         {
@@ -322,7 +322,7 @@ static void pendings_stand_in_the_order_of_the_plan(void **state)
 static void the_nearest_nodes(void **state)
 {
     static const char *const want[] = {
-        "c: is not ready for new work",
+        "c: is cordoned or not ready",
         "b: has 1500m of cpu free, 2 needed; has 1000 of memory free, 1.9Ki needed",
         "d: has another architecture; has 1 of cpu free, 2 needed",
         "a: has 1 of cpu free, 2 needed; has 1000 of memory free, 1.9Ki needed",

@@ -26,7 +26,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_affinity = {
     .name = "affinity",
-    .text = "is near the required pods",
+    .text = "satisfies the required pod affinity",
     .reason = REASON_AFFINITY,
     .when = FILTER_BLOCK,
     .applies = applies,

@@ -26,7 +26,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_anti_affinity = {
     .name = "anti_affinity",
-    .text = "is apart from the pods to stay away from",
+    .text = "satisfies the required pod anti-affinity",
     .reason = REASON_ANTI_AFFINITY,
     .when = FILTER_BLOCK,
     .applies = applies,

@@ -16,7 +16,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_arch = {
     .name = "arch",
-    .text = "has the architecture",
+    .text = "has the required architecture",
     .reason = REASON_ARCH,
     .when = FILTER_STATIC,
     .applies = applies,

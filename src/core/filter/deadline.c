@@ -4,7 +4,7 @@
 
 const struct filter filter_deadline = {
     .name = "deadline",
-    .text = "could run it to its end by its deadline",
+    .text = "can complete the job before its deadline",
     .reason = REASON_DEADLINE,
     .when = FILTER_TURN,
     .always = true,

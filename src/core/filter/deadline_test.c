@@ -31,7 +31,7 @@ static void deadlines_that_cannot_be_met_are_told(void **state)
         /* other demands of its class are not affected */
         step(&s, *rows[i].want ? rows[i].want : "place same/0 b pending");
         if (!*rows[i].want)
-            assert_non_null(strstr(scene_reason(&s, "job", "deadline").text, "could not end by its deadline"));
+            assert_non_null(strstr(scene_reason(&s, "job", "deadline").text, "the job cannot end by its deadline"));
         scene_cleanup(&s);
     }
     struct scene s = stage(1, 100); /* a job that could start, but not in time */

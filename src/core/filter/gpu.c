@@ -26,7 +26,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_gpu = {
     .name = "gpu",
-    .text = "has enough of its GPUs free",
+    .text = "has enough free GPUs",
     .reason = REASON_GPU,
     .when = FILTER_BLOCK,
     .always = true,

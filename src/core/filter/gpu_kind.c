@@ -21,7 +21,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_gpu_kind = {
     .name = "gpu_kind",
-    .text = "has GPUs of the model and memory",
+    .text = "has GPUs of the requested model and memory",
     .reason = REASON_GPU_KIND,
     .when = FILTER_STATIC,
     .always = true,

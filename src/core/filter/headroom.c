@@ -34,7 +34,7 @@ static const char *aspect_name(const struct turn *t, uint32_t aspect)
 
 const struct filter filter_headroom = {
     .name = "headroom",
-    .text = "leaves in its zone or domain what is kept free for what comes next",
+    .text = "keeps the headroom of its zone or domain free",
     .reason = REASON_HEADROOM,
     .when = FILTER_BLOCK,
     .always = true,

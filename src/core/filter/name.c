@@ -16,7 +16,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_name = {
     .name = "name",
-    .text = "is the node that is named",
+    .text = "is the requested node",
     .reason = REASON_NAME,
     .when = FILTER_STATIC,
     .applies = applies,

@@ -14,7 +14,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_over = {
     .name = "over",
-    .text = "does not hold more than it has",
+    .text = "has no more allocated than allocatable",
     .reason = REASON_OVER,
     .when = FILTER_TURN,
     .always = true,

@@ -18,7 +18,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_page_size = {
     .name = "page_size",
-    .text = "is not held to another huge-page size",
+    .text = "can use the requested huge-page size",
     .reason = REASON_PAGE_SIZE,
     .when = FILTER_STATIC,
     .applies = applies,

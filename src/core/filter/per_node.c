@@ -20,7 +20,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_per_node = {
     .name = "per_node",
-    .text = "has fewer pods of the workload than allowed",
+    .text = "has fewer pods of the workload than the limit per node",
     .reason = REASON_PER_NODE,
     .when = FILTER_BLOCK,
     .applies = applies,

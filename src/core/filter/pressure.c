@@ -14,7 +14,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_pressure = {
     .name = "pressure",
-    .text = "does not run out of memory",
+    .text = "is not under memory pressure",
     .reason = REASON_PRESSURE,
     .when = FILTER_TURN,
     .always = true,

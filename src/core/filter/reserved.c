@@ -4,7 +4,7 @@
 
 const struct filter filter_reserved = {
     .name = "reserved",
-    .text = "has room beside what is reserved there for work that comes first",
+    .text = "has room beside the reservations of jobs ahead in the queue",
     .reason = REASON_RESERVED,
     .when = FILTER_BLOCK,
     .always = true,

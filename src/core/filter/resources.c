@@ -64,7 +64,7 @@ static const char *aspect_name(const struct turn *t, uint32_t aspect)
 
 const struct filter filter_resources = {
     .name = "resources",
-    .text = "has enough of every resource, huge pages included",
+    .text = "has enough of each requested resource, including huge pages",
     .reason = REASON_SHORT,
     .when = FILTER_BLOCK,
     .always = true,

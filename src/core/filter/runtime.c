@@ -18,7 +18,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_runtime = {
     .name = "runtime",
-    .text = "has the runtime",
+    .text = "has the required runtime",
     .reason = REASON_RUNTIME,
     .when = FILTER_STATIC,
     .applies = applies,

@@ -25,7 +25,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_spread = {
     .name = "spread",
-    .text = "keeps the pods evenly spread",
+    .text = "satisfies the spread constraints",
     .reason = REASON_SPREAD,
     .when = FILTER_BLOCK,
     .applies = applies,

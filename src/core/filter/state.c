@@ -17,7 +17,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_state = {
     .name = "state",
-    .text = "ready for new work",
+    .text = "is ready and not cordoned",
     .reason = REASON_STATE,
     .when = FILTER_STATIC,
     .always = true,

@@ -36,7 +36,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_taints = {
     .name = "taints",
-    .text = "has no taint that is not tolerated",
+    .text = "has no untolerated taint",
     .reason = REASON_TAINT,
     .when = FILTER_STATIC,
     .applies = applies,

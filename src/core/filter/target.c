@@ -15,7 +15,7 @@ static void mask(const struct turn *t, struct range blocks, uint64_t *bits)
 
 const struct filter filter_target = {
     .name = "target",
-    .text = "is where the pod is to move",
+    .text = "is the target of the pod's migration",
     .reason = REASON_TARGET,
     .when = FILTER_TURN,
     .always = true,

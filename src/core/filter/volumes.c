@@ -42,7 +42,7 @@ static const char *aspect_name(const struct turn *t, uint32_t aspect)
 
 const struct filter filter_volumes = {
     .name = "volumes",
-    .text = "can reach the volumes",
+    .text = "can access the volumes",
     .reason = REASON_VOLUME,
     .when = FILTER_TURN,
     .always = true,

@@ -39,7 +39,7 @@ static const char *aspect_name(const struct turn *t, uint32_t aspect)
 
 const struct filter filter_window = {
     .name = "window",
-    .text = "is not kept for others by a window before the pod would end",
+    .text = "is not reserved by a window before the pod would end",
     .reason = REASON_WINDOW,
     .when = FILTER_TURN,
     .always = true,

@@ -16,7 +16,7 @@ static int check_ids(const struct berth_cluster *c, const struct berth_plan *p, 
         if (p->c.acts.at[i].op != BERTH_PLACE && p->c.acts.at[i].op != BERTH_RESERVE)
             continue;
         if (cluster_instance_find(c, id) != NONE)
-            return err_set(err, EEXIST, "instance %llu is there already", (unsigned long long)id);
+            return err_set(err, EEXIST, "instance %llu already exists", (unsigned long long)id);
         id++;
     }
     return 0;
@@ -77,7 +77,9 @@ int berth_apply(struct berth_cluster *c, const struct berth_plan *p, uint64_t fi
 {
     /* slots and classes match those of the snapshot only while the cluster is unchanged */
     if (c->revision != p->s->revision)
-        return err_set(err, ESTALE, "the cluster has changed since the plan was made; freeze and plan again");
+        return err_set(err, ESTALE,
+                       "the cluster has changed since the snapshot of this plan; take a new snapshot "
+                       "and plan again");
     int rc = check_ids(c, p, first_id, err);
     if (rc)
         return rc;

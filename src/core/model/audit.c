@@ -61,7 +61,7 @@ static int audit_books(const struct berth_cluster *c, struct berth_err *err)
             if (b->active != w.active)
                 return breach(err, name, "node", node_name(c, n), b->active, w.active);
             if (b->stopping != w.stopping || b->reserved != w.reserved)
-                return breach(err, "what is stopping or reserved", "node", node_name(c, n), b->stopping, w.stopping);
+                return breach(err, "the amount stopping or reserved", "node", node_name(c, n), b->stopping, w.stopping);
         }
     return 0;
 }
@@ -92,12 +92,13 @@ static int audit_uses(const struct berth_cluster *c, struct berth_err *err)
         if (!node->body)
             continue;
         if (memcmp(&is, &want[n], sizeof is) != 0)
-            return breach(err, "what is used", "node", node_name(c, n), is.used[USE_MEMORY], want[n].used[USE_MEMORY]);
+            return breach(err, "the amount used", "node", node_name(c, n), is.used[USE_MEMORY],
+                          want[n].used[USE_MEMORY]);
         said += node->use && node->use->used_len;
         consuming += node->use && node->use->consumed_len;
     }
     if (said != c->said)
-        return breach(err, "the number that say what they use", "the", "cluster", c->said, said);
+        return breach(err, "the number of instances that report usage", "the", "cluster", c->said, said);
     return consuming == c->consuming
                ? 0
                : breach(err, "the number of nodes that consume", "the", "cluster", c->consuming, consuming);
@@ -122,7 +123,7 @@ static int audit_devices(const struct berth_cluster *c, struct berth_err *err)
                 return breach(err, "a GPU", "node", node_name(c, n), b->active, milli.active);
             if (!found &&
                 (milli.active > BERTH_GPU_MILLI || milli.active - milli.stopping + milli.reserved > BERTH_GPU_MILLI))
-                return breach(err, "a GPU held twice", "node", node_name(c, n), milli.active, BERTH_GPU_MILLI);
+                return breach(err, "a GPU allocated twice", "node", node_name(c, n), milli.active, BERTH_GPU_MILLI);
         }
     }
     return 0;
@@ -203,7 +204,7 @@ static int audit_port(const struct berth_cluster *c, uint32_t port, struct berth
             for (uint32_t y = ((const struct thing *)pages_at(&c->things, rival))->first; y != NONE; y = b->next) {
                 b = pages_at(&c->holds, y);
                 if (y != x && a->node == b->node && (a->instance != b->instance || rival == port) && holds_alone(c, b))
-                    return err_set(err, EBADMSG, "audit: port %s is held twice on node \"%s\"",
+                    return err_set(err, EBADMSG, "audit: port %s is allocated twice on node \"%s\"",
                                    intern_text(&c->names, thing->name), node_name(c, a->node));
             }
     }

@@ -125,7 +125,7 @@ static void damage_is_found_and_named(void **state)
         {hurt_place,      "node \"b\""                                },
         {hurt_node_count, "number of instances of node \"b\""         },
         {hurt_nodes,      "number of nodes"                           },
-        {hurt_port,       "tcp/80 is held twice on node \"a\""        },
+        {hurt_port,       "tcp/80 is allocated twice on node \"a\""   },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {

@@ -295,7 +295,7 @@ int berth_fact_put(struct berth_cluster *c, const struct berth_fact *from, struc
     if (from->kind > BERTH_FACT_PRESSURE)
         return err_set(err, EINVAL, "fact: kind %d is unknown", (int)from->kind);
     if (from->key && strlen(from->key) > BERTH_NAME_MAX)
-        return err_set(err, EINVAL, "fact: its key is longer than %d bytes", BERTH_NAME_MAX);
+        return err_set(err, EINVAL, "fact: the key is longer than %d bytes", BERTH_NAME_MAX);
     struct fact f = {from->kind, from->subject, intern_put(&c->names, from->key), from->value, from->at_ns, true};
     uint32_t found = map_find(&c->facts_by_subject, fact_hash(&f), fact_same, c, &f);
     c->revision++;

@@ -48,7 +48,7 @@ static int check_id(const struct subject *s)
     TRY(check_text(&unnamed, "id", s->id, true));
     for (const char *p = s->id; *p; p++)
         if (*p == ' ' || *p == '/')
-            return REFUSE(s, "an id has no '%c'", *p);
+            return REFUSE(s, "an id may not contain '%c'", *p);
     return 0;
 }
 
@@ -83,14 +83,15 @@ int64_t describe_page_size(const char *resource)
 static int check_resource_name(const struct subject *s, const char *name)
 {
     TRY(check_text(s, "a resource name", name, true));
-    return describe_page_size(name) < 0 ? REFUSE(s, "resource %s has no page size; say hugepages-2Mi", name) : 0;
+    return describe_page_size(name) < 0 ? REFUSE(s, "resource %s has no page size; use a name like hugepages-2Mi", name)
+                                        : 0;
 }
 
 /* Volume attachments cannot be requested; mounting volumes takes them. */
 static int check_asked_name(const struct subject *s, const char *name)
 {
     TRY(check_resource_name(s, name));
-    return strncmp(name, "attach-", 7) == 0 ? REFUSE(s, "%s cannot be asked for; name volumes instead", name) : 0;
+    return strncmp(name, "attach-", 7) == 0 ? REFUSE(s, "%s cannot be requested; list volumes instead", name) : 0;
 }
 
 static int check_amounts(const struct subject *s, const char *what, const struct berth_amount *at, size_t len)
@@ -150,7 +151,7 @@ static int check_labels(const struct subject *s, const struct berth_label *at, s
         TRY(check_text(s, "the value of a label", at[i].value, false));
         for (size_t j = 0; j < i; j++)
             if (strcmp(at[i].key, at[j].key) == 0)
-                return REFUSE(s, "label %s is there twice", at[i].key);
+                return REFUSE(s, "label %s is listed twice", at[i].key);
     }
     return 0;
 }
@@ -175,7 +176,7 @@ static int check_ports(const struct subject *s, const struct berth_port *at, siz
             unsigned other = at[j].count ? at[j].count : 1;
             if (at[i].protocol == at[j].protocol && at[i].port < at[j].port + other &&
                 at[j].port < at[i].port + count && same_address(&at[i], &at[j]))
-                return REFUSE(s, "port %u is there twice", at[i].port > at[j].port ? at[i].port : at[j].port);
+                return REFUSE(s, "port %u is listed twice", at[i].port > at[j].port ? at[i].port : at[j].port);
         }
     }
     return 0;
@@ -205,7 +206,7 @@ static int check_term(const struct subject *s, const struct berth_term *t)
         case BERTH_GT:
         case BERTH_LT:
             if (e->values_len != 1 || !str_parse_i64(text_of(e->values[0]), &number))
-                return REFUSE(s, "the condition on %s takes one whole number", e->key);
+                return REFUSE(s, "the condition on %s takes a single whole number", e->key);
             break;
         default: return REFUSE(s, "the condition on %s has an unknown operator (%d)", e->key, (int)e->match);
         }
@@ -254,7 +255,7 @@ static int check_overcommit(const struct subject *s, const struct berth_node *n)
         const struct berth_amount *o = &n->overcommit[i];
         TRY(check_resource_name(s, o->resource));
         if (o->amount < 1 || o->amount > 100 * BERTH_RATIO_ONE)
-            return REFUSE(s, "over-commit of %s is %lld thousandths; 1 to 100000 are allowed", o->resource,
+            return REFUSE(s, "over-commit of %s is %lld thousandths; expected 1 to 100000", o->resource,
                           (long long)o->amount);
         if (describe_page_size(o->resource) && o->amount != BERTH_RATIO_ONE)
             return REFUSE(s, "%s cannot be over-committed", o->resource);
@@ -277,7 +278,7 @@ static int check_consumed(const struct subject *s, const struct berth_node *n)
         for (size_t j = 0; j < n->allocatable_len; j++)
             there |= strcmp(n->allocatable[j].resource, n->consumed[i].resource) == 0;
         if (!there)
-            return REFUSE(s, "consumed %s, of which it has none", n->consumed[i].resource);
+            return REFUSE(s, "consumed %s, which the node does not have", n->consumed[i].resource);
     }
     return 0;
 }
@@ -289,7 +290,7 @@ static int check_pools(const struct subject *s, const struct berth_node *n)
     for (size_t i = 0; n->page_size_bytes && i < n->allocatable_len; i++) {
         int64_t page = describe_page_size(n->allocatable[i].resource);
         if (page && page != n->page_size_bytes && n->allocatable[i].amount)
-            return REFUSE(s, "is held to another page size than %s", n->allocatable[i].resource);
+            return REFUSE(s, "uses another page size than %s", n->allocatable[i].resource);
     }
     return 0;
 }
@@ -359,9 +360,9 @@ static int check_gpu(const struct subject *s, const struct berth_gpu_need *g)
     if (g->count > BERTH_NODE_GPUS_MAX)
         return REFUSE(s, "%u GPUs on one node; at most %d are possible", g->count, BERTH_NODE_GPUS_MAX);
     if (g->milli > BERTH_GPU_MILLI)
-        return REFUSE(s, "%u thousandths of a GPU are more than one; ask for a count", g->milli);
+        return REFUSE(s, "%u thousandths of a GPU are more than one; request a count of GPUs", g->milli);
     if (g->count != 1 && g->milli && g->milli != BERTH_GPU_MILLI)
-        return REFUSE(s, "a share is of one GPU, not of %u", g->count);
+        return REFUSE(s, "a GPU share applies to one GPU, not to %u", g->count);
     TRY(check_amount(s, "memory", "a GPU", g->memory_bytes));
     return check_texts(s, "GPU models", g->models, g->models_len);
 }
@@ -379,7 +380,7 @@ static int check_limits(const struct subject *s, const struct berth_shape *shape
         if (l->amount == 0)
             return REFUSE(s, "limit of %s is zero", l->resource);
         if (l->max && l->max < l->amount)
-            return REFUSE(s, "limit of %s: its maximum is below it", l->resource);
+            return REFUSE(s, "limit of %s: the maximum is below the limit", l->resource);
         for (size_t j = 0; j < i; j++)
             if (strcmp(shape->limits[j].resource, l->resource) == 0)
                 return REFUSE(s, "limits list %s twice", l->resource);
@@ -402,7 +403,7 @@ static int check_ties(const struct subject *s, const struct berth_shape *shape)
             return REFUSE(s, "a spread needs %u domains; at most %d are possible", shape->spread[i].min_domains,
                           BERTH_REPLICAS_MAX);
         if (shape->spread[i].nodes > BERTH_SPREAD_BOTH)
-            return REFUSE(s, "a spread counts on unknown nodes (%d)", (int)shape->spread[i].nodes);
+            return REFUSE(s, "a spread counts an unknown set of nodes (%d)", (int)shape->spread[i].nodes);
         if (shape->spread[i].select.weight)
             return REFUSE(s, "a spread has no weight (%d)", shape->spread[i].select.weight);
     }
@@ -438,7 +439,7 @@ static int check_shape(const struct subject *s, const struct berth_cluster *c, c
         if (t->effect > BERTH_NO_EXECUTE)
             return REFUSE(s, "effect %d of a toleration is unknown", (int)t->effect);
         if (t->exists && *text_of(t->value))
-            return REFUSE(s, "a toleration of any value has the value %s", t->value);
+            return REFUSE(s, "a toleration with operator Exists has the value %s", t->value);
     }
     TRY(check_ports(s, shape->ports, shape->ports_len));
     TRY(check_texts(s, "volumes", shape->volumes, shape->volumes_len));
@@ -498,7 +499,7 @@ int describe_workload(const struct berth_cluster *c, const struct berth_workload
     if (w->fence_ns < 0)
         return REFUSE(&s, "fence time %lld is negative", (long long)w->fence_ns);
     if (w->gang_min > w->replicas)
-        return REFUSE(&s, "its gang needs %u tasks of %u", w->gang_min, w->replicas);
+        return REFUSE(&s, "the gang needs %u of %u tasks", w->gang_min, w->replicas);
     if (w->gang_min && !*text_of(w->gang))
         return REFUSE(&s, "a gang minimum of %u without a gang", w->gang_min);
     TRY(check_text(&s, "gang", w->gang, false));
@@ -512,9 +513,9 @@ static int check_devices(const struct subject *s, const struct berth_cluster *c,
 {
     const struct node_body *body = cluster_node(c, node)->body;
     if (i->gpus && (body->devices_len == 0 || i->gpus >> (body->devices_len - 1) >> 1))
-        return REFUSE(s, "holds a GPU that node %s does not have", i->node);
+        return REFUSE(s, "uses a GPU that node %s does not have", i->node);
     if ((uint32_t)__builtin_popcountll(i->gpus) != count)
-        return REFUSE(s, "holds %d GPUs; its shape has %u", __builtin_popcountll(i->gpus), count);
+        return REFUSE(s, "uses %d GPUs; its shape requests %u", __builtin_popcountll(i->gpus), count);
     return 0;
 }
 
@@ -539,10 +540,10 @@ int describe_instance(const struct berth_cluster *c, const struct berth_instance
     if (i->ordinal >= BERTH_REPLICAS_MAX)
         return REFUSE(&s, "ordinal %u is too large", i->ordinal);
     if (i->replaces == i->id)
-        return REFUSE(&s, "%s", "takes over from itself");
+        return REFUSE(&s, "%s", "replaces itself");
     TRY(check_len(&s, "waits", i->waits_len));
     if (i->waits_len && i->state != BERTH_RESERVED)
-        return REFUSE(&s, "%s", "waits for others but is not reserved");
+        return REFUSE(&s, "%s", "waits for other instances but is not reserved");
     for (size_t w = 0; w < i->waits_len; w++)
         if (i->waits[w] == i->id)
             return REFUSE(&s, "%s", "waits for itself");

@@ -189,7 +189,7 @@ static void node_labels_and_taints(void **state)
     (void)state;
     node_no((struct berth_node){LIST(labels, struct berth_label, {"", "v"})}, "label key is missing");
     node_no((struct berth_node){LIST(labels, struct berth_label, {"k", name_over})}, "value of a label");
-    node_no((struct berth_node){LIST(labels, struct berth_label, {"k", "a"}, {"k", "b"})}, "label k is there twice");
+    node_no((struct berth_node){LIST(labels, struct berth_label, {"k", "a"}, {"k", "b"})}, "label k is listed twice");
     node_yes((struct berth_node){LIST(labels, struct berth_label, {name_max, name_max}, {"k", NULL})});
     node_no((struct berth_node){LIST(taints, struct berth_taint, {"k", "v", BERTH_EFFECT_ANY})}, "effect 0 of taint k");
     node_no((struct berth_node){LIST(taints, struct berth_taint, {"k", "v", (enum berth_effect)4})}, "effect 4");
@@ -225,13 +225,13 @@ static void ports_are_in_range_and_apart(void **state)
     node_yes((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 1, 65535})});
     node_no((struct berth_node){LIST(ports, struct berth_port, {(enum berth_protocol)3, 80, 0})}, "protocol 3");
     node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 3}, {BERTH_TCP, 82, 0})},
-            "port 82 is there twice");
+            "port 82 is listed twice");
     node_yes((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 3}, {BERTH_TCP, 83, 0})});
     node_yes((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "::1"}, {BERTH_TCP, 80, 0})});
     node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "0.0.0.0"}, {BERTH_TCP, 80, 0})},
-            "port 80 is there twice");
+            "port 80 is listed twice");
     node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "::1"}, {BERTH_TCP, 80, 0, "::1"})},
-            "port 80 is there twice");
+            "port 80 is listed twice");
     node_no((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 0, "a\tb"})}, "the address of a port");
     node_yes((struct berth_node){LIST(ports, struct berth_port, {BERTH_TCP, 80, 3}, {BERTH_UDP, 82, 0})});
     shape_no((struct berth_shape){LIST(ports, struct berth_port, {BERTH_SCTP, 0, 0})}, "not between");
@@ -383,7 +383,7 @@ static void workload_fields(void **state)
     workload_no((struct berth_workload){.on_lost = (enum berth_on_lost)4}, "on_lost 4");
     workload_no((struct berth_workload){.on_drain = (enum berth_on_drain)4}, "on_drain 4");
     workload_no((struct berth_workload){.fence_ns = -1}, "fence time -1");
-    workload_no((struct berth_workload){.gang = "g", .replicas = 2, .gang_min = 3}, "3 tasks of 2");
+    workload_no((struct berth_workload){.gang = "g", .replicas = 2, .gang_min = 3}, "3 of 2 tasks");
     workload_yes((struct berth_workload){.gang = "g", .replicas = 2, .gang_min = 2});
     workload_no((struct berth_workload){.replicas = 2, .gang_min = 1}, "without a gang");
     workload_no((struct berth_workload){.gang = name_over}, "gang");
@@ -413,7 +413,7 @@ static void shape_amounts(void **state)
             .gpu = {.count = 2, .milli = 500}
     },
         "a share is of one GPU");
-    shape_no((struct berth_shape){.gpu = {.milli = 500}}, "a share is of one GPU, not of 0");
+    shape_no((struct berth_shape){.gpu = {.milli = 500}}, "a GPU share applies to one GPU, not to 0");
     shape_yes((struct berth_shape){
         .gpu = {.count = 2, .milli = 1000}
     });
@@ -436,7 +436,7 @@ static void shape_limits(void **state)
     (void)state;
     shape_no((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, 0, 0})}, "limit of cpu is zero");
     shape_no((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, -1, 0})}, "negative");
-    shape_no((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, 2, 1})}, "maximum is below it");
+    shape_no((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, 2, 1})}, "maximum is below the limit");
     shape_yes((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, 2, 2})});
     shape_no((struct berth_shape){LIMIT({"cpu", (enum berth_limit_kind)2, 2, 2})}, "kind 2");
     shape_no((struct berth_shape){LIMIT({"cpu", BERTH_ABSOLUTE, 2, 2}, {"cpu", BERTH_ABSOLUTE, 3, 3})}, "twice");
@@ -514,7 +514,7 @@ static void shape_tolerations_and_ties(void **state)
              "key of a toleration is missing");
     shape_yes((struct berth_shape){LIST(tolerations, struct berth_toleration, {"", "", true, BERTH_EFFECT_ANY})});
     shape_no((struct berth_shape){LIST(tolerations, struct berth_toleration, {"k", "v", true, BERTH_EFFECT_ANY})},
-             "any value has the value v");
+             "operator Exists has the value v");
     shape_no((struct berth_shape){LIST(tolerations, struct berth_toleration, {"k", "v", false, (enum berth_effect)4})},
              "effect 4");
     shape_no((struct berth_shape){LIST(spread, struct berth_spread, {"zone", all, 0, false})}, "skew of 0");
@@ -572,8 +572,9 @@ static void instance_fields(void **state)
     instance_no((struct berth_instance){.id = 3, .workload = "gpus", .gpus = 5, .state = BERTH_RUNNING},
                 "GPU that node n1 does not have");
     instance_no((struct berth_instance){.id = 3, .workload = "gpus", .gpus = 1, .state = BERTH_RUNNING},
-                "holds 1 GPUs; its shape has 2");
-    instance_no((struct berth_instance){.id = 3, .gpus = 1, .state = BERTH_RUNNING}, "holds 1 GPUs; its shape has 0");
+                "uses 1 GPUs; its shape requests 2");
+    instance_no((struct berth_instance){.id = 3, .gpus = 1, .state = BERTH_RUNNING},
+                "uses 1 GPUs; its shape requests 0");
     instance_no(
         (struct berth_instance){
             .id = 3, .shape = &(struct berth_shape){.max_per_node = 1, .node = name_over}
@@ -586,13 +587,13 @@ static void attach_places_are_not_asked_for(void **state)
 {
     (void)state;
     node_yes((struct berth_node){AMOUNT(allocatable, "attach-csi", 4)});
-    shape_no((struct berth_shape){AMOUNT(requests, "attach-csi", 1)}, "attach-csi cannot be asked for");
-    shape_no((struct berth_shape){LIMIT({"attach-csi", BERTH_ABSOLUTE, 1, 2})}, "attach-csi cannot be asked for");
-    shape_no((struct berth_shape){LIMIT({"attach-csi", BERTH_WEIGHTED, 1, 0})}, "attach-csi cannot be asked for");
+    shape_no((struct berth_shape){AMOUNT(requests, "attach-csi", 1)}, "attach-csi cannot be requested");
+    shape_no((struct berth_shape){LIMIT({"attach-csi", BERTH_ABSOLUTE, 1, 2})}, "attach-csi cannot be requested");
+    shape_no((struct berth_shape){LIMIT({"attach-csi", BERTH_WEIGHTED, 1, 0})}, "attach-csi cannot be requested");
     instance_no((struct berth_instance){.id = 3, LIST(usage, struct berth_usage, {"attach-csi", 1, 0, 1, 0})},
-                "attach-csi cannot be asked for");
+                "attach-csi cannot be requested");
     instance_no((struct berth_instance){.id = 3, .shape = &(struct berth_shape){AMOUNT(requests, "attach-csi", 1)}},
-                "attach-csi cannot be asked for");
+                "attach-csi cannot be requested");
 }
 
 int main(void)

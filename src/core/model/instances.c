@@ -338,7 +338,7 @@ static int check_ports(const struct berth_cluster *c, const struct instance *i, 
         if (!h)
             continue;
         const struct thing *t = pages_at(&c->things, h->thing);
-        return err_set(err, EBUSY, "instance %llu: port %s is held on its node by %s%llu", (unsigned long long)i->id,
+        return err_set(err, EBUSY, "instance %llu: port %s of its node is in use by %s%llu", (unsigned long long)i->id,
                        intern_text(&c->names, t->name), h->instance != NONE ? "instance " : "the node itself, ",
                        h->instance != NONE ? (unsigned long long)cluster_instance(c, h->instance)->id : 0);
     }
@@ -356,8 +356,8 @@ static int check_gpus(const struct berth_cluster *c, const struct instance *i, s
             device_add(&b, old->state, -(int32_t)cluster_class(c, old->class)->gpu.milli, 0);
         device_add(&b, i->state, milli, 0);
         if (b.active > BERTH_GPU_MILLI || b.active - b.stopping + b.reserved > BERTH_GPU_MILLI)
-            return err_set(err, EBUSY, "instance %llu: GPU %u of its node is held by others", (unsigned long long)i->id,
-                           (unsigned)d);
+            return err_set(err, EBUSY, "instance %llu: GPU %u of its node is allocated to another instance",
+                           (unsigned long long)i->id, (unsigned)d);
     }
     return 0;
 }
@@ -420,7 +420,7 @@ int berth_instance_remove(struct berth_cluster *c, uint64_t id, struct berth_err
 {
     uint32_t slot = cluster_instance_find(c, id);
     if (slot == NONE)
-        return err_set(err, ENOENT, "instance %llu: there is none of that id", (unsigned long long)id);
+        return err_set(err, ENOENT, "instance %llu does not exist", (unsigned long long)id);
     instance_drop(c, slot);
     c->revision++;
     return 0;

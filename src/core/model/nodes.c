@@ -270,7 +270,8 @@ static int node_replace(struct berth_cluster *c, uint32_t slot, const struct ber
     const struct node *old = cluster_node(c, slot);
     uint64_t held = held_devices(c, old);
     if (held && (from->gpus_len == 0 || held >> (from->gpus_len - 1) >> 1))
-        return err_set(err, EBUSY, "node \"%s\": a GPU that is held cannot go (%zu left)", from->id, from->gpus_len);
+        return err_set(err, EBUSY, "node \"%s\": allocated GPUs cannot be removed (%zu left)", from->id,
+                       from->gpus_len);
     struct node_body *body = body_new(c, from);
     for (uint32_t i = 0; i < body->ports_len; i++) {
         uint64_t holder = port_holder(c, body->ports[i], slot);
@@ -278,7 +279,7 @@ static int node_replace(struct berth_cluster *c, uint32_t slot, const struct ber
             continue;
         const struct thing *t = pages_at(&c->things, body->ports[i]);
         node_body_unref(body);
-        return err_set(err, EBUSY, "node \"%s\": port %s is held by instance %llu", from->id,
+        return err_set(err, EBUSY, "node \"%s\": port %s is in use by instance %llu", from->id,
                        intern_text(&c->names, t->name), (unsigned long long)holder);
     }
     struct node *n = pages_edit(&c->nodes, slot);
@@ -335,10 +336,10 @@ int berth_node_remove(struct berth_cluster *c, const char *id, struct berth_err 
 {
     uint32_t slot = cluster_node_find(c, id);
     if (slot == NONE)
-        return err_set(err, ENOENT, "node \"%s\": there is none of that name", id ? id : "");
+        return err_set(err, ENOENT, "node \"%s\" does not exist", id ? id : "");
     struct node *n = pages_edit(&c->nodes, slot);
     if (n->instances)
-        return err_set(err, EBUSY, "node \"%s\": %u instances are still on it; drain it first", id, n->instances);
+        return err_set(err, EBUSY, "node \"%s\": %u instances still run on it; drain it first", id, n->instances);
     disown_ports(c, slot);
     map_drop(&c->nodes_by_id, hash_u64(n->body->id), slot);
     gpus_count(c, n->body, -1);

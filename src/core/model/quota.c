@@ -273,7 +273,8 @@ static int check_parent(const struct berth_cluster *c, const struct berth_quota 
     uint32_t depth = 1;
     for (uint32_t q = cluster_quota_find(c, from->parent); q != NONE; q = c->quotas.at[q].parent, depth++)
         if (strcmp(intern_text(&c->names, c->quotas.at[q].id), from->id) == 0)
-            return err_set(err, ELOOP, "quota \"%s\": %s is below it and cannot be its parent", from->id, from->parent);
+            return err_set(err, ELOOP, "quota \"%s\": %s is a descendant and cannot be the parent", from->id,
+                           from->parent);
     *ret_depth = depth;
     return 0;
 }
@@ -346,7 +347,7 @@ int berth_quota_remove(struct berth_cluster *c, const char *id, struct berth_err
 {
     uint32_t slot = cluster_quota_find(c, id);
     if (slot == NONE || !c->quotas.at[slot].known)
-        return err_set(err, ENOENT, "quota \"%s\": there is none of that name", id ? id : "");
+        return err_set(err, ENOENT, "quota \"%s\" does not exist", id ? id : "");
     struct quota *q = &c->quotas.at[slot];
     bool moved = q->parent != NONE;
     c->guaranteed -= guarantees(q);

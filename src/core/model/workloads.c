@@ -363,7 +363,7 @@ int berth_workload_remove(struct berth_cluster *c, const char *id, struct berth_
 {
     uint32_t slot = cluster_workload_find(c, id);
     if (slot == NONE || cluster_workload(c, slot)->gone)
-        return err_set(err, ENOENT, "workload \"%s\": there is none of that name", id ? id : "");
+        return err_set(err, ENOENT, "workload \"%s\" does not exist", id ? id : "");
     workload_become_ghost(c, slot);
     cluster_settle(c, slot);
     workload_drop_if_empty(c, slot);

@@ -63,7 +63,7 @@ static void the_reason_is_named(void **state)
     struct berth_reason r = scene_reason(&s, "web", "headroom");
     assert_int_equal(r.nodes, 3);
     assert_string_equal(r.what, "cpu");
-    assert_string_equal(r.text, "all 3 nodes are in a zone that keeps free cpu for more urgent work");
+    assert_string_equal(r.text, "all 3 nodes are in a zone that reserves free cpu for more urgent work");
     scene_cleanup(&s);
 }
 
@@ -79,7 +79,7 @@ static void the_domain_is_named(void **state)
     scene_service(&s, "web", 1, 300, 1);
     scene_see(&s, "");
     assert_string_equal(scene_reason(&s, "web", "headroom").text,
-                        "1 of 2 nodes is in the domain train, which keeps free cpu for more urgent work");
+                        "1 of 2 nodes is in the domain train, which reserves free cpu for more urgent work");
     scene_cleanup(&s);
 }
 

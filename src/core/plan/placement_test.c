@@ -48,7 +48,7 @@ static void a_gang_is_placed_whole_or_not_at_all(void **state)
     put_gang(&s, "job", 3, 0, 600);
     scene_step(&s, "");
     assert_int_equal(scene_pending(&s, "job"), 3);
-    assert_non_null(strstr(scene_reason(&s, "job", "gang").text, "needs 3 pods placed at once; 2 found room"));
+    assert_non_null(strstr(scene_reason(&s, "job", "gang").text, "needs 3 pods placed at once; only 2 fit"));
     scene_node(&s, "c", 1000, 1000);
     scene_step(&s, "place job/0 a pending; place job/1 b pending; place job/2 c pending");
     scene_cleanup(&s);

@@ -40,19 +40,19 @@ static int check_window(const struct berth_window *w, struct berth_err *err)
     if (!w->id || !*w->id)
         return err_set(err, EINVAL, "policy: a window without a name");
     if (w->end_ns <= w->start_ns)
-        return err_set(err, EINVAL, "policy: the window %s ends before it begins", w->id);
+        return err_set(err, EINVAL, "policy: window %s ends before it begins", w->id);
     if (w->nodes_len > BERTH_LIST_MAX || w->require_len > BERTH_LIST_MAX || w->quotas_len > BERTH_LIST_MAX)
-        return err_set(err, EINVAL, "policy: the window %s has a list of more than %d", w->id, BERTH_LIST_MAX);
+        return err_set(err, EINVAL, "policy: window %s has a list of more than %d entries", w->id, BERTH_LIST_MAX);
     for (size_t i = 0; i < w->nodes_len; i++)
         if (!w->nodes[i] || !*w->nodes[i])
-            return err_set(err, EINVAL, "policy: the window %s has a node without a name", w->id);
+            return err_set(err, EINVAL, "policy: window %s lists a node without a name", w->id);
     for (size_t i = 0; i < w->quotas_len; i++)
         if (!w->quotas[i] || !*w->quotas[i])
-            return err_set(err, EINVAL, "policy: the window %s has a quota without a name", w->id);
+            return err_set(err, EINVAL, "policy: window %s lists a quota without a name", w->id);
     for (size_t i = 0; i < w->require_len; i++)
         for (size_t e = 0; e < w->require[i].exprs_len; e++)
             if (!w->require[i].exprs[e].key || !*w->require[i].exprs[e].key)
-                return err_set(err, EINVAL, "policy: the window %s requires a label without a name", w->id);
+                return err_set(err, EINVAL, "policy: window %s requires a label without a name", w->id);
     return 0;
 }
 
@@ -71,26 +71,25 @@ static int check_windows(const struct berth_policy *p, struct berth_err *err)
 static int check_demand(const struct berth_policy *p, struct berth_err *err)
 {
     if (p->demand_len > BERTH_DEMAND_MAX)
-        return err_set(err, EINVAL, "policy: more than %d kinds of pods that usually come", BERTH_DEMAND_MAX);
+        return err_set(err, EINVAL, "policy: more than %d typical pods", BERTH_DEMAND_MAX);
     for (size_t i = 0; i < p->demand_len; i++) {
         const struct berth_demand *d = &p->demand[i];
         const struct berth_gpu_need *gpu = &d->shape.gpu;
         if (d->pods < 1 || d->pods > BERTH_REPLICAS_MAX)
-            return err_set(err, EINVAL, "policy: %u pods of a kind that usually comes: expected 1 to %d", d->pods,
-                           BERTH_REPLICAS_MAX);
+            return err_set(err, EINVAL, "policy: typical pods: %u pods: expected 1 to %d", d->pods, BERTH_REPLICAS_MAX);
         bool share = gpu->milli && gpu->milli != BERTH_GPU_MILLI;
         if (gpu->count > BERTH_NODE_GPUS_MAX || gpu->milli > BERTH_GPU_MILLI || (share && gpu->count != 1))
-            return err_set(err, EINVAL, "policy: no pod can have %u GPUs of %u thousandths, as one that usually comes",
-                           gpu->count, gpu->milli);
+            return err_set(err, EINVAL, "policy: typical pods: a pod cannot have %u GPUs of %u thousandths", gpu->count,
+                           gpu->milli);
         if (gpu->models_len > BERTH_LIST_MAX || d->shape.requests_len > BERTH_LIST_MAX)
-            return err_set(err, EINVAL, "policy: a pod that usually comes has a list of more than %d", BERTH_LIST_MAX);
+            return err_set(err, EINVAL, "policy: typical pods: a list of more than %d entries", BERTH_LIST_MAX);
         for (size_t m = 0; m < gpu->models_len; m++)
             if (!gpu->models[m] || !*gpu->models[m])
-                return err_set(err, EINVAL, "policy: a pod that usually comes asks for a GPU model without a name");
+                return err_set(err, EINVAL, "policy: typical pods: a GPU model without a name");
         for (size_t r = 0; r < d->shape.requests_len; r++) {
             const struct berth_amount *a = &d->shape.requests[r];
             if (!a->resource || !*a->resource || a->amount < 0 || a->amount > BERTH_AMOUNT_MAX)
-                return err_set(err, EINVAL, "policy: a pod that usually comes asks for %s out of range",
+                return err_set(err, EINVAL, "policy: typical pods: the request of %s is out of range",
                                a->resource && *a->resource ? a->resource : "a resource without a name");
         }
     }
@@ -103,9 +102,9 @@ static int check_waiting(const struct berth_policy *p, struct berth_err *err)
         return err_set(err, EINVAL, "policy: %u reservations: expected at most %d", p->backfill.reservations,
                        RESERVATIONS_MAX);
     if (p->backfill.estimate_ns < 0)
-        return err_set(err, EINVAL, "policy: the estimate of jobs that have none is negative");
+        return err_set(err, EINVAL, "policy: the default estimate of jobs is negative");
     if (p->preemption.min_run_ns < 0)
-        return err_set(err, EINVAL, "policy: the least time to run before a preemption is negative");
+        return err_set(err, EINVAL, "policy: the minimum run time before a preemption is negative");
     int rc = rank_check_backfill(&p->backfill, err);
     return rc ? rc : check_windows(p, err);
 }
@@ -113,13 +112,13 @@ static int check_waiting(const struct berth_policy *p, struct berth_err *err)
 static int check_others(const struct berth_policy *p, struct berth_err *err)
 {
     if (p->others_len > BERTH_OTHERS_MAX)
-        return err_set(err, EINVAL, "policy: more than %d profiles beside its own", BERTH_OTHERS_MAX);
+        return err_set(err, EINVAL, "policy: more than %d additional profiles", BERTH_OTHERS_MAX);
     for (size_t i = 0; i < p->others_len; i++) {
         if (!p->others[i].name || !*p->others[i].name)
-            return err_set(err, EINVAL, "policy: a profile beside its own has no name");
+            return err_set(err, EINVAL, "policy: an additional profile has no name");
         for (size_t k = 0; k < i; k++)
             if (strcmp(p->others[k].name, p->others[i].name) == 0)
-                return err_set(err, EINVAL, "policy: the profile \"%s\" is there twice", p->others[i].name);
+                return err_set(err, EINVAL, "policy: profile \"%s\" is listed twice", p->others[i].name);
     }
     return 0;
 }
@@ -127,16 +126,18 @@ static int check_others(const struct berth_policy *p, struct berth_err *err)
 int policy_check(const struct berth_policy *p, struct berth_err *err)
 {
     if (p->pressure.high_percent > PERCENT_MAX || p->pressure.low_percent > p->pressure.high_percent)
-        return err_set(err, EINVAL, "policy: pressure from %u %% down to %u %%: expected at most %d %%, and less down",
+        return err_set(err, EINVAL,
+                       "policy: pressure from %u %% down to %u %%: expected at most %d %%, and the "
+                       "second value below the first",
                        p->pressure.high_percent, p->pressure.low_percent, PERCENT_MAX);
     if (p->pressure.high_percent && p->pressure.hold_ns < 1)
-        return err_set(err, EINVAL, "policy: pressure must be held for some time before something is stopped");
+        return err_set(err, EINVAL, "policy: the time of pressure before an eviction must be above 0");
     if (p->rebalance.age_ns < 0)
         return err_set(err, EINVAL, "policy: an age is negative");
     if (p->pressure.drops > MOVES_MAX || p->rebalance.moves > MOVES_MAX)
-        return err_set(err, EINVAL, "policy: more than %d at a time", MOVES_MAX);
+        return err_set(err, EINVAL, "policy: more than %d migrations at a time", MOVES_MAX);
     if (p->rebalance.moves && (p->rebalance.gain_percent < 1 || p->rebalance.gain_percent > PERCENT_MAX))
-        return err_set(err, EINVAL, "policy: a gain of %u %% by rebalancing: expected 1 to %d",
+        return err_set(err, EINVAL, "policy: rebalancing: a minimum gain of %u %%: expected 1 to %d",
                        p->rebalance.gain_percent, PERCENT_MAX);
     int rc = check_reserves(&p->headroom, err);
     if (rc == 0)

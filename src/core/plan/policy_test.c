@@ -92,7 +92,7 @@ static void pods_that_cannot_come_are_refused(void **state)
     (void)state;
     assert_int_equal(policy_check(&(struct berth_policy){.demand = &d, .demand_len = 1}, NULL), 0);
     d.pods = 0;
-    demand_refused(d, "0 pods of a kind");
+    demand_refused(d, "typical pods: 0 pods");
     d.pods = BERTH_REPLICAS_MAX + 1;
     demand_refused(d, "10000001 pods");
     d = good;
@@ -107,12 +107,12 @@ static void pods_that_cannot_come_are_refused(void **state)
     d = good;
     d.shape.requests = &less;
     d.shape.requests_len = 1;
-    demand_refused(d, "asks for cpu out of range");
+    demand_refused(d, "request of cpu is out of range");
     d.shape.requests = &none;
     demand_refused(d, "a resource without a name");
     d.shape.requests_len = BERTH_LIST_MAX + 1;
     demand_refused(d, "a list of more than 1024");
-    refused((struct berth_policy){.demand_len = BERTH_DEMAND_MAX + 1}, "more than 65536 kinds");
+    refused((struct berth_policy){.demand_len = BERTH_DEMAND_MAX + 1}, "more than 65536 typical pods");
 }
 
 int main(void)

@@ -123,7 +123,7 @@ int profile_resolve(const struct berth_profile *from, const struct berth_snapsho
             return err_set(err, EINVAL, "profile \"%s\": weight %d of %s is not between 1 and %d", from->name,
                            w->weight, w->score, BERTH_WEIGHT_MAX);
         if (from->steps && !score->stepped)
-            return err_set(err, EINVAL, "profile \"%s\": the score %s cannot be cut into steps", from->name, w->score);
+            return err_set(err, EINVAL, "profile \"%s\": score %s does not support steps", from->name, w->score);
         total += w->weight;
         p->scores[p->scores_len].score = score;
         p->scores[p->scores_len++].weight = w->weight;

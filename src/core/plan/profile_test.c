@@ -79,7 +79,7 @@ static void what_is_refused(void **state)
                                          {"best_fit", 100}, {"dot_product", 1})},
            "501");
     refuse((struct berth_profile){NAMES(resources, "1", "2", "3", "4", "5", "6", "7")}, "7 resources");
-    refuse((struct berth_profile){.steps = 100, SCORES({"best_fit", 1}, {"balanced", 1})}, "balanced cannot be cut");
+    refuse((struct berth_profile){.steps = 100, SCORES({"best_fit", 1}, {"balanced", 1})}, "balanced does not support");
     refuse((struct berth_profile){.steps = BERTH_STEPS_MAX + 1, SCORES({"best_fit", 1})}, "1000001 steps");
     struct berth_weight many[33];
     for (size_t i = 0; i < ROWS(many); i++)

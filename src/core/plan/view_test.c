@@ -317,10 +317,10 @@ static void wrong_ones_are_named(void **state)
         size_t len;
         const char *text;
     } rows[] = {
-        {twice,    2,  "\"a\" is there twice"             },
-        {nameless, 1,  "has no name"                      },
-        {unknown,  1,  "there is no score"                },
-        {many,     17, "more than 16 profiles beside its "},
+        {twice,    2,  "\"a\" is listed twice"   },
+        {nameless, 1,  "has no name"             },
+        {unknown,  1,  "there is no score"       },
+        {many,     17, "more than 16 additional "},
     };
     struct scene s = scene_stage(1);
     s.s = berth_freeze(s.c, s.now_ns, 0);

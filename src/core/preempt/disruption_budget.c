@@ -33,7 +33,7 @@ int berth_budget_remove(struct berth_cluster *c, const char *id, struct berth_er
 {
     size_t at = budget_find(c, id);
     if (at == c->budgets.len)
-        return err_set(err, ENOENT, "budget \"%s\": there is none of that name", id ? id : "");
+        return err_set(err, ENOENT, "budget \"%s\" does not exist", id ? id : "");
     c->budgets.at[at] = c->budgets.at[--c->budgets.len];
     c->revision++;
     return 0;

@@ -260,7 +260,7 @@ static int check_queue(const struct berth_order *o, size_t at, struct berth_err 
         return err_set(err, EINVAL, "policy: a queue without a name");
     for (size_t i = 0; i < at; i++)
         if (strcmp(o->queues[i].id, q->id) == 0)
-            return err_set(err, EINVAL, "policy: queue \"%s\" is there twice", q->id);
+            return err_set(err, EINVAL, "policy: queue \"%s\" is listed twice", q->id);
     int rc = ranking_check(&q->ranking, err);
     return rc ? err_prefix(err, "policy: queue \"%s\"", q->id) : 0;
 }
@@ -270,7 +270,7 @@ int rank_check(const struct berth_order *o, struct berth_err *err)
     if (o->queues_len > BERTH_LIST_MAX || o->charges_len > BERTH_LIST_MAX)
         return err_set(err, EINVAL, "policy: more than %d queues or charges", BERTH_LIST_MAX);
     if (o->half_life_ns < 0 || o->age_ns < 0 || o->max_wait_ns < 0)
-        return err_set(err, EINVAL, "policy: a half-life, an age or a longest wait is negative");
+        return err_set(err, EINVAL, "policy: a half-life, an age or a maximum wait is negative");
     for (size_t i = 0; i < o->charges_len; i++) {
         const struct berth_amount *c = &o->charges[i];
         if (!c->resource || !*c->resource)

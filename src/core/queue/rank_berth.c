@@ -33,11 +33,11 @@ uint32_t ranking_berth_terms(struct ranks *r, const struct row *row,
     double time = (double)row_estimate_ns(r, row) / SECOND_NS, size = row_extent(r, row).size;
     double waited = ((double)r->s->now_ns - (double)row->w->created_ns) / SECOND_NS;
 
-    ret[0] = (struct berth_rank_term){"waited", "seconds since its submission", waited, 1};
+    ret[0] = (struct berth_rank_term){"waited", "seconds since submission", waited, 1};
     ret[1] = (struct berth_rank_term){
         "patience",
-        is_sure(row) ? "expected seconds x cube root of its size; a run time that is known weighs 20"
-                     : "expected seconds x cube root of its size; a run time that is guessed weighs 0.6",
+        is_sure(row) ? "expected seconds x cube root of the size; a known run time has weight 20"
+                     : "expected seconds x cube root of the size; an estimated run time has weight 0.6",
         (time > 1 ? time : 1) * math_pow(size > 1 ? size : 1, 1.0 / 3), -(is_sure(row) ? sure : guessed)};
     return 2;
 }

@@ -126,7 +126,7 @@ static uint32_t two_terms(const char *name, double weight, const struct row *row
     double log_created = math_log10(created(row));
     ret[0] =
         (struct berth_rank_term){name, "by expected seconds and processors or GPUs", -key - weight * log_created, -1};
-    ret[1] = (struct berth_rank_term){"log10(created)", "of the second of its submission", log_created, -weight};
+    ret[1] = (struct berth_rank_term){"log10(created)", "of the submission time in seconds", log_created, -weight};
     return 2;
 }
 
@@ -141,22 +141,25 @@ static const struct ranking {
     unsigned is;                                           /* TIMED, FINE */
     double (*key)(struct ranks *r, const struct row *row); /* NULL: computed by columns */
 } rankings[] = {
-    {"fifo",        "earliest submission first",                                                        0,     fifo         },
-    {"priority",    "highest urgency, as its owner states it",                                          0,     by_priority  },
-    {"multifactor", "largest sum of factors, each times its weight",                                    0,     NULL         },
-    {"fair-share",  "account with the largest share over its past use, level by level",                 TIMED, by_fair_share},
-    {"drf",         "account with the smallest share of its dominant resource",                         0,     drf          },
-    {"sjf",         "shortest expected run time",                                                       0,     sjf          },
-    {"srsf",        "smallest expected time x size",                                                    0,     srsf         },
-    {"f1",          "lowest log10(time) x size + 870 x log10(creation)",                                FINE,  f1           },
-    {"f2",          "lowest sqrt(time) x size + 25600 x log10(creation)",                               FINE,  f2           },
-    {"f3",          "lowest time x size + 6860000 x log10(creation)",                                   0,     f3           },
-    {"f4",          "lowest time x sqrt(size) + 530000 x log10(creation)",                              0,     f4           },
-    {"wfp3",        "highest (waited over time) to the third x size: long waits for short, large jobs", TIMED, wfp3         },
-    {"unicef",      "highest waited over (log2(size) x time): small and short jobs that have waited",   TIMED, unicef       },
-    {"las",         "least time x size run so far",                                                     0,     las          },
-    {"berth",       "earliest creation plus a patience that grows with expected time and size",         0,     ranking_berth},
-    {"formula",     "an administrator's formula over the factors",                                      TIMED, NULL         },
+    {"fifo",        "the earliest submission first",                                                   0,     fifo         },
+    {"priority",    "the highest urgency set by the owner first",                                      0,     by_priority  },
+    {"multifactor", "the weighted sum of factors, the highest first",                                  0,     NULL         },
+    {"fair-share",  "the most underserved account first: its share over its past use, level by level", TIMED,
+     by_fair_share                                                                                                         },
+    {"drf",         "the account with the smallest dominant share first (DRF)",                        0,     drf          },
+    {"sjf",         "the shortest expected run time first",                                            0,     sjf          },
+    {"srsf",        "the smallest expected time x size first",                                         0,     srsf         },
+    {"f1",          "log10(time) x size + 870 x log10(creation), the lowest first",                    FINE,  f1           },
+    {"f2",          "sqrt(time) x size + 25600 x log10(creation), the lowest first",                   FINE,  f2           },
+    {"f3",          "time x size + 6860000 x log10(creation), the lowest first",                       0,     f3           },
+    {"f4",          "time x sqrt(size) + 530000 x log10(creation), the lowest first",                  0,     f4           },
+    {"wfp3",
+     "(waiting time / run time) cubed x size: long waits relative to the run time first, large jobs "
+     "more so",                                                                                        TIMED, wfp3         },
+    {"unicef",      "waiting time / (log2(size) x run time): small and short jobs that waited first",  TIMED, unicef       },
+    {"las",         "the smallest attained time x size first",                                         0,     las          },
+    {"berth",       "creation time plus a patience by expected time and size, the earliest first",     0,     ranking_berth},
+    {"formula",     "the administrator's formula over the factors",                                    TIMED, NULL         },
 };
 enum { RANKINGS = sizeof rankings / sizeof *rankings };
 
@@ -210,9 +213,9 @@ int ranking_check(const struct berth_ranking *by, struct berth_err *err)
     if (!ranking_find(by->name))
         return err_set(err, EINVAL, "there is no ranking \"%s\"", by->name);
     if (is(by, "formula") && !by->formula)
-        return err_set(err, EINVAL, "the ranking \"formula\" has no formula");
+        return err_set(err, EINVAL, "ranking \"formula\" needs a formula");
     if (by->weights_len && !is(by, "multifactor"))
-        return err_set(err, EINVAL, "the ranking \"%s\" has no weights; \"multifactor\" has",
+        return err_set(err, EINVAL, "ranking \"%s\" takes no weights; only \"multifactor\" does",
                        by->name && *by->name ? by->name : "fifo");
     for (size_t i = 0; i < by->weights_len; i++) {
         const struct berth_weight *w = &by->weights[i];
@@ -289,13 +292,13 @@ uint32_t ranking_terms(struct ranks *r, const struct berth_ranking *by, const st
         double (*key)(struct ranks *r, const struct row *row);
         struct single of;
     } singles[] = {
-        {by_priority, {"priority", "how urgent its owner says it is, from -1000 to 1000", 1}                },
-        {drf,         {"given", "what its account was given before it, in millionths of the cluster", -1}   },
-        {sjf,         {"time", "expected seconds", -1}                                                      },
-        {srsf,        {"time x size", "expected seconds x processors or GPUs", -1}                          },
-        {las,         {"attained x size", "seconds it has run in earlier attempts x processors or GPUs", -1}},
-        {wfp3,        {"wfp3", "(seconds waited / expected seconds) to the third x processors or GPUs", 1}  },
-        {unicef,      {"unicef", "seconds waited / (log2(processors or GPUs) x expected seconds)", 1}       },
+        {by_priority, {"priority", "the urgency set by the owner, -1000 to 1000", 1}                      },
+        {drf,         {"given", "what the account received before, in millionths of the cluster", -1}     },
+        {sjf,         {"time", "expected seconds", -1}                                                    },
+        {srsf,        {"time x size", "expected seconds x processors or GPUs", -1}                        },
+        {las,         {"attained x size", "seconds run in earlier attempts x processors or GPUs", -1}     },
+        {wfp3,        {"wfp3", "(seconds waited / expected seconds) to the third x processors or GPUs", 1}},
+        {unicef,      {"unicef", "seconds waited / (log2(processors or GPUs) x expected seconds)", 1}     },
     };
     static const struct {
         double (*key)(struct ranks *r, const struct row *row);

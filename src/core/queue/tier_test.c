@@ -58,8 +58,8 @@ static void a_limit_holds_at_every_level(void **state)
     scene_step(&s, "place 1/0 n pending; place 1/1 n pending; place 2/0 n pending");
     scene_plan(&s);
     assert_int_equal(berth_plan_pendings(s.p), 2);
-    assert_string_equal(reason_of(&s, 0), "the quota user/ann has 2 of 2 cpu in use or promised; 1 needed");
-    assert_string_equal(reason_of(&s, 1), "the quota group/lab has 3 of 3 cpu in use or promised; 1 needed");
+    assert_string_equal(reason_of(&s, 0), "quota user/ann: 2 of 2 cpu are used or reserved; 1 requested");
+    assert_string_equal(reason_of(&s, 1), "quota group/lab: 3 of 3 cpu are used or reserved; 1 requested");
     scene_audit(&s);
     /* An ended pod frees quota, and is no longer counted as asked. */
     scene_report(&s, 3, BERTH_ENDED, false);
@@ -285,7 +285,7 @@ static void strict_lets_nothing_pass(void **state)
     scene_service(&s, "web", 1, 1000, 1);
     s.policy.backfill.strict = true;
     scene_step(&s, "place web/0 n pending");
-    assert_string_equal(reason_of(&s, 1), "waits behind a job that comes first");
+    assert_string_equal(reason_of(&s, 1), "waits for a job ahead of it in the queue");
     s.policy.backfill.strict = false;
     scene_step(&s, "place 2/0 n pending");
 }

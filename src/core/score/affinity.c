@@ -30,7 +30,7 @@ SCORE_ADD(score_of)
 
 const struct score score_affinity = {
     .name = "affinity",
-    .text = "prefers to be near or apart from other pods, as asked",
+    .text = "follows the preferred pod affinity and anti-affinity",
     .when = SCORE_BLOCK,
     .applies = applies,
     .add = add,

@@ -26,7 +26,7 @@ SCORE_ADD(score_of)
 
 const struct score score_best_fit = {
     .name = "best_fit",
-    .text = "prefers the node that would have the least left",
+    .text = "prefers the node with the least free resources after placement",
     .when = SCORE_BLOCK,
     .stepped = true,
     .applies = applies,

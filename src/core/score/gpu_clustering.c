@@ -74,7 +74,7 @@ SCORE_ADD(score_of)
 
 const struct score score_gpu_clustering = {
     .name = "gpu_clustering",
-    .text = "prefers nodes that hold pods with the same kind of GPU request",
+    .text = "prefers nodes that run pods with the same kind of GPU request",
     .when = SCORE_BLOCK,
     .stepped = true,
     .applies = applies,

@@ -69,7 +69,7 @@ SCORE_ADD(score_of)
 
 const struct score score_gpu_filling = {
     .name = "gpu_filling",
-    .text = "fills the fullest GPU in part use first, then nodes in part use, then the smallest empty one",
+    .text = "prefers the fullest partly used GPU, then partly used nodes, then the smallest empty node",
     .when = SCORE_BLOCK,
     .stepped = true,
     .applies = applies,

@@ -35,7 +35,7 @@ SCORE_ADD(score_of)
 
 const struct score score_gpu_packing = {
     .name = "gpu_packing",
-    .text = "fills GPUs in part use first, then nodes in part use, then empty ones",
+    .text = "prefers partly used GPUs, then partly used nodes, then empty nodes",
     .when = SCORE_BLOCK,
     .applies = applies,
     .add = add,

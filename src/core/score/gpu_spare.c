@@ -7,6 +7,6 @@
 
 const struct score score_gpu_spare = {
     .name = "gpu_spare",
-    .text = "keeps nodes with GPUs for pods that want them",
+    .text = "keeps nodes with GPUs free for pods that request GPUs",
     .when = SCORE_NODE,
 };

@@ -35,8 +35,7 @@ SCORE_ADD(score_of)
 
 const struct score score_gpu_worth = {
     .name = "gpu_worth",
-    .text =
-        "prefers the node where the pod costs the least of what its idle GPUs are worth to pods like those that came",
+    .text = "prefers the node where the pod least reduces the value of idle GPUs for typical pods",
     .when = SCORE_BLOCK,
     .gpus_only = true,
     .applies = applies,

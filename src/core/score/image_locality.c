@@ -38,7 +38,7 @@ static void fill(const struct cycle *c, const struct taste *taste, int32_t weigh
 
 const struct score score_image_locality = {
     .name = "image_locality",
-    .text = "prefers nodes that already have the images",
+    .text = "prefers nodes that already have the container images",
     .when = SCORE_STATIC,
     .fill = fill,
 };

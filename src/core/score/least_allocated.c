@@ -7,6 +7,6 @@
 
 const struct score score_least_allocated = {
     .name = "least_allocated",
-    .text = "prefers the node with the larger share left of the resources",
+    .text = "prefers the node with the larger free share of the resources",
     .when = SCORE_NODE,
 };

@@ -6,6 +6,6 @@
 
 const struct score score_most_allocated = {
     .name = "most_allocated",
-    .text = "prefers the node with the smaller share left of the resources",
+    .text = "prefers the node with the smaller free share of the resources",
     .when = SCORE_NODE,
 };

@@ -10,7 +10,7 @@ static void fill(const struct cycle *c, const struct taste *taste, int32_t weigh
 
 const struct score score_network_zone = {
     .name = "network_zone",
-    .text = "prefers the zone where its data or its clients are",
+    .text = "prefers the zone of the pod's data or clients",
     .when = SCORE_STATIC,
     .fill = fill,
 };

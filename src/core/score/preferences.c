@@ -26,7 +26,7 @@ static void fill(const struct cycle *c, const struct taste *taste, int32_t weigh
 
 const struct score score_preferences = {
     .name = "preferences",
-    .text = "follows preferred labels and shuns preferences against (soft taints)",
+    .text = "follows preferred labels and avoids soft taints (PreferNoSchedule)",
     .when = SCORE_STATIC,
     .fill = fill,
 };

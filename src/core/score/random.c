@@ -22,7 +22,7 @@ SCORE_ADD(score_of)
 
 const struct score score_random = {
     .name = "random",
-    .text = "a throw of the snapshot's seed",
+    .text = "a random value from the snapshot's seed",
     .when = SCORE_BLOCK,
     .applies = applies,
     .add = add,

@@ -28,7 +28,7 @@ SCORE_ADD(score_of)
 
 const struct score score_spread = {
     .name = "spread",
-    .text = "spreads pods evenly where that is only a preference",
+    .text = "follows the preferred spread constraints",
     .when = SCORE_BLOCK,
     .applies = applies,
     .add = add,

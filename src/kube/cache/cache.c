@@ -256,8 +256,8 @@ static void object_put(struct project *p, enum project_kind kind, const struct k
     str_clear(&p->stripped);
     if (!kube_strip(o->raw, keep_of(kind), &p->stripped) ||
         malformed(p, kind, proto_reader(str_text(&p->stripped), p->stripped.len))) {
-        project_trouble(p, "%s %s%s%s is malformed: it stays as it was", project_sources[kind].name, o->namespace,
-                        *o->namespace ? "/" : "", o->name);
+        project_trouble(p, "%s %s%s%s is malformed; keeping its previous version", project_sources[kind].name,
+                        o->namespace, *o->namespace ? "/" : "", o->name);
         return;
     }
     if (!shelf_differs(s, key_of(p, o), &p->stripped))

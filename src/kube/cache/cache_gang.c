@@ -149,7 +149,7 @@ const char *gang_why(struct project *p, uint32_t pod)
     if (!g->known)
         return "waiting for the pod's pod group to appear";
     return g->pods.len < g->min ? "waiting for minCount pods from a gang to appear in scheduling queue"
-                                : "waiting until the minimum of its gang is placed";
+                                : "waiting until the minimum size of its gang is placed";
 }
 
 void gangs_done(struct project *p)

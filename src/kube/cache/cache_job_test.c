@@ -394,7 +394,7 @@ static void each_pod_has_a_claim(void **state)
          "[ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}], containers: [{name: c, resources: {requests: "
          "{cpu: 3}}}]}");
     assert_non_null(
-        strstr(scene_why(&p.s, "train:w"), "volume v is made for each pod of the job: its claim must name"));
+        strstr(scene_why(&p.s, "train:w"), "volume v is created for each pod of the job: its claim must name"));
     scene_put(&p.s, PROJECT_STORAGE_CLASS,
               "{metadata: {name: late}, provisioner: x, volumeBindingMode: WaitForFirstConsumer, allowedTopologies: "
               "[{matchLabelExpressions: [{key: kubernetes.io/hostname, values: [n2]}]}]}");

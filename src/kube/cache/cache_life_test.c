@@ -339,7 +339,7 @@ static void refusals(void **state)
     assert_string_equal(scene_why(&s, "q"),
                         "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.");
     scene_pod(&s, "d", "", "", "resourceClaims: [{name: gpu}]");
-    assert_non_null(strstr(scene_why(&s, "d"), "the pod has resource claims"));
+    assert_non_null(strstr(scene_why(&s, "d"), "resource claims are not supported"));
     scene_pod(&s, "r", "", "", "volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]");
     assert_string_equal(scene_why(&s, "r"), "0/3 nodes are available: persistentvolumeclaim \"data\" not found.");
 }

@@ -144,7 +144,7 @@ static void node_project(struct project *p, uint32_t i)
     }
     if (berth_node_put(p->cluster, &node, &err) == 0)
         return;
-    project_trouble(p, "node %s takes no new pods: %s", e->name, err.text);
+    project_trouble(p, "node %s accepts no new pods: %s", e->name, err.text);
     node = (struct berth_node){.id = e->name, .state = BERTH_NODE_JOINING};
     (void)berth_node_put(p->cluster, &node, NULL);
 }
@@ -200,7 +200,7 @@ void node_put(struct project *p, const struct kube_object *o)
     struct kube_node node;
     str_clear(&p->stripped);
     if (!kube_strip(o->raw, &kube_keep_node, &p->stripped)) {
-        project_trouble(p, "node %s is malformed: it stays as it was", o->name);
+        project_trouble(p, "node %s is malformed; keeping its previous version", o->name);
         return;
     }
     uint64_t hash = hash_bytes(str_text(&p->stripped), p->stripped.len, 0);
@@ -208,7 +208,7 @@ void node_put(struct project *p, const struct kube_object *o)
     if (i != NONE && p->nodes.at[i].bytes && p->nodes.at[i].hash == hash)
         return;
     if (!kube_node_read(&p->arena, proto_reader(str_text(&p->stripped), p->stripped.len), &node)) {
-        project_trouble(p, "node %s is malformed: it stays as it was", o->name);
+        project_trouble(p, "node %s is malformed; keeping its previous version", o->name);
         return;
     }
     input_tell(p, &(struct project_input){.op = PROJECT_PUT,

@@ -209,7 +209,8 @@ static bool workload_tell(struct project *p, uint32_t pod, const struct kube_pod
     if (settled) {
         bare.shape.requests = shaped.workload.shape.requests;
         bare.shape.requests_len = shaped.workload.shape.requests_len;
-        project_trouble(p, "of pod %s/%s only the resources count: %s", pod_namespace(p, e), e->name, err.text);
+        project_trouble(p, "pod %s/%s counts with its resource requests only: %s", pod_namespace(p, e), e->name,
+                        err.text);
     } else {
         bare.shape.require = &nowhere;
         bare.shape.require_len = 1;
@@ -444,7 +445,7 @@ void pod_put(struct project *p, const struct kube_object *o)
         return;
     }
     if (!ok || !kube_pod_read(&p->arena, proto_reader(str_text(&p->stripped), p->stripped.len), &from)) {
-        project_trouble(p, "pod %s/%s is malformed: it stays as it was", o->namespace, o->name);
+        project_trouble(p, "pod %s/%s is malformed; keeping its previous version", o->namespace, o->name);
         return;
     }
     bool matters = pod_matters(p, &from, &facts);

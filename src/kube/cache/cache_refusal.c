@@ -21,7 +21,7 @@ static const struct word words[] = {
     {"spread",        true,  "node(s) didn't match pod topology spread constraints"                                    },
     {"affinity",      true,  "node(s) didn't match pod affinity rules"                                                 },
     {"anti-affinity", false, "node(s) didn't match pod anti-affinity rules"                                            },
-    {"over",          true,  "node(s) hold more than fits"                                                             },
+    {"over",          true,  "node(s) have more allocated than allocatable"                                            },
 };
 
 struct parts {

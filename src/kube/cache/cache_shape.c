@@ -173,7 +173,7 @@ static void require_add(struct shaping *s, const struct kube_terms *terms)
     if (kube_terms_both(&s->p->arena, &s->lists.require, terms, &both))
         s->lists.require = both;
     else
-        s->why = "the conditions on its nodes and those of its volumes together are too many; use fewer terms";
+        s->why = "too many combinations of node affinity terms and volume topology terms; use fewer terms";
 }
 
 static void affinity_add(struct shaping *s)
@@ -339,7 +339,7 @@ struct shaped shape_pod(struct project *p, uint32_t pod, const struct kube_pod *
         spread_add(&s);
         s.why = s.why ? s.why : volumes.why;
         if (from->devices)
-            s.why = "the pod has resource claims, for which there is no support; let another scheduler place it";
+            s.why = "resource claims are not supported; use another scheduler for this pod";
         s.why = s.why ? s.why : gang_why(p, pod);
     }
     apart_add(&s, settled);
@@ -388,7 +388,7 @@ static void budget_tell(struct project *p, const char *key)
                               .select = select_of(&s, &from.select, in_namespace(&s)),
                               .allowed = from.allowed > 0 ? (uint32_t)from.allowed : 0};
     if (berth_budget_put(p->cluster, &to, &err) < 0)
-        project_trouble(p, "disruption budget %s protects nobody: %s", key, err.text);
+        project_trouble(p, "disruption budget %s has no effect: %s", key, err.text);
 }
 
 void budget_changed(struct project *p, const char *namespace, const char *name)

@@ -165,7 +165,7 @@ static const char *container_end(struct project *p, struct proto_reader status)
     if (!code)
         return NULL;
     bool plain = !*reason || strcmp(reason, "Error") == 0;
-    return arena_fmt(&p->arena, "container %s ended with status %lld%s%s%s", name, (long long)code, plain ? "" : " (",
+    return arena_fmt(&p->arena, "container %s exited with code %lld%s%s%s", name, (long long)code, plain ? "" : " (",
                      plain ? "" : reason, plain ? "" : ")");
 }
 

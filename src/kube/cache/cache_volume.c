@@ -90,7 +90,7 @@ static void held_add(struct claims *c, const struct kube_claim *claim, const str
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------ */
 
-#define TOO_MANY "its volumes can be reached from too many different sets of nodes; use fewer terms"
+#define TOO_MANY "its volumes have too many different node affinity terms; use fewer terms"
 
 static void require_both(struct claims *c, const struct kube_terms *terms)
 {
@@ -199,10 +199,11 @@ static void own_add(struct claims *c, const struct kube_mount *mount, const char
     if (*claim.class_name)
         topic_follow(p, c->pod, project_key(p, "class", claim.class_name, NULL));
     if (!class_find(p, claim.class_name, &class) || !class.waits || !kube_class_provisions(&class)) {
-        c->to->why = arena_fmt(&p->arena,
-                               "volume %s is made for each pod of the job: its claim must name a class that has a "
-                               "provisioner and waits for the first pod (WaitForFirstConsumer)",
-                               mount->volume);
+        c->to->why =
+            arena_fmt(&p->arena,
+                      "volume %s is created for each pod of the job: its claim must name a storage class with a "
+                      "provisioner and volumeBindingMode WaitForFirstConsumer",
+                      mount->volume);
         return;
     }
     /* Each pod has its own volume, so the access mode keeps pods neither together nor apart. */

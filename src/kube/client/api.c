@@ -361,7 +361,7 @@ static int program_start(struct kube_api *api, struct kube_credential *ret, stru
         return rc;
     p->stop_fd = eventfd(0, EFD_CLOEXEC);
     if (p->stop_fd < 0)
-        return err_set(err, errno, "no event descriptor: %s", strerror(errno));
+        return err_set(err, errno, "cannot create an event descriptor: %s", strerror(errno));
     p->worker = worker_new(api->loop);
     p->begun_ns = loop_now_ns(api->loop) - api->again_ns;
     return credential_take(api, ret, err);

@@ -42,21 +42,21 @@ static void statuses(void **state)
         int code;
         const char *says;
     } rows[] = {
-        {200, "",                                                                                                    0,       ""                                                     },
-        {201, "{}",                                                                                                  0,       ""                                                     },
+        {200, "",                                                                                                    0,       ""                                                                          },
+        {201, "{}",                                                                                                  0,       ""                                                                          },
         {404, "{\"kind\":\"Status\",\"message\":\"pods \\\"x\\\" not found\",\"reason\":\"NotFound\",\"code\":404}",
-         -ENOENT,                                                                                                             "does not know it (404 NotFound): pods \"x\" not found"},
-        {409, "{\"reason\":\"AlreadyExists\",\"message\":\"m\"}",                                                    -EEXIST, "(409 AlreadyExists): m"                               },
-        {409, "{\"reason\":\"Conflict\",\"message\":\"m\"}",                                                         -EBUSY,  "cannot do this now (409 Conflict): m"                 },
-        {410, "{\"reason\":\"Expired\"}",                                                                            -ESTALE, "no longer knows that version (410 Expired)"           },
-        {0,   "{\"reason\":\"Expired\",\"code\":410}",                                                               -ESTALE, "no longer knows that version (410 Expired)"           },
-        {422, "{\"reason\":\"Invalid\"}",                                                                            -EINVAL, "(422 Invalid)"                                        },
-        {403, "{\"reason\":\"Forbidden\",\"message\":\"no\"}",                                                       -EACCES, "check the roles (403 Forbidden): no"                  },
-        {401, "Unauthorized",                                                                                        -EACCES, "renew the token (401): Unauthorized"                  },
-        {429, "slow down\nplease",                                                                                   -EAGAIN, "too much to do (429): slow down"                      },
-        {503, "",                                                                                                    -EAGAIN, "has trouble (503)"                                    },
-        {302, "<html>",                                                                                              -EPROTO, "not understood (302): <html>"                         },
-        {0,   "\xff\xfe",                                                                                            -EPROTO, "not understood (0)"                                   },
+         -ENOENT,                                                                                                             "does not have this object or resource (404 NotFound): pods \"x\" not found"},
+        {409, "{\"reason\":\"AlreadyExists\",\"message\":\"m\"}",                                                    -EEXIST, "(409 AlreadyExists): m"                                                    },
+        {409, "{\"reason\":\"Conflict\",\"message\":\"m\"}",                                                         -EBUSY,  "reports a conflict (409 Conflict): m"                                      },
+        {410, "{\"reason\":\"Expired\"}",                                                                            -ESTALE, "no longer has this version (410 Expired)"                                  },
+        {0,   "{\"reason\":\"Expired\",\"code\":410}",                                                               -ESTALE, "no longer has this version (410 Expired)"                                  },
+        {422, "{\"reason\":\"Invalid\"}",                                                                            -EINVAL, "(422 Invalid)"                                                             },
+        {403, "{\"reason\":\"Forbidden\",\"message\":\"no\"}",                                                       -EACCES, "check the roles (403 Forbidden): no"                                       },
+        {401, "Unauthorized",                                                                                        -EACCES, "renew the token (401): Unauthorized"                                       },
+        {429, "slow down\nplease",                                                                                   -EAGAIN, "is overloaded (429): slow down"                                            },
+        {503, "",                                                                                                    -EAGAIN, "reports an internal error (503)"                                           },
+        {302, "<html>",                                                                                              -EPROTO, "returned an unexpected response (302): <html>"                             },
+        {0,   "\xff\xfe",                                                                                            -EPROTO, "returned an unexpected response (0)"                                       },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {

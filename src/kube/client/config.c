@@ -62,7 +62,7 @@ static int token_file(const char *path, char **ret, struct berth_err *err)
         return rc;
     trim_end(token);
     if (!kube_token_plain(token))
-        return err_set(err, EINVAL, "%s holds something else than a token", path);
+        return err_set(err, EINVAL, "%s does not contain a valid token", path);
     *ret = take_ptr(&token);
     return 0;
 }
@@ -98,10 +98,10 @@ static int check(struct kube_config *c, struct berth_err *err)
     if (!plain && strncmp(c->server, "https://", 8) != 0)
         return err_set(err, EINVAL, "%s: the server \"%s\" must begin with https://", c->origin, c->server);
     if (plain && !url_is_loopback(c->server))
-        return err_set(err, EINVAL, "%s: the server \"%s\" would be asked without TLS; write https://", c->origin,
+        return err_set(err, EINVAL, "%s: the server \"%s\" would be accessed without TLS; use https://", c->origin,
                        c->server);
     if (!c->cert_pem != !c->key_pem)
-        return err_set(err, EINVAL, "%s: a client certificate and its key are needed together", c->origin);
+        return err_set(err, EINVAL, "%s: client-certificate and client-key must be set together", c->origin);
     return 0;
 }
 
@@ -210,7 +210,7 @@ static int pem_of(const json_t *in, const char *key, const char *path, char **re
     const char *data = text_of(in, data_key.at), *name = text_of(in, key);
     if (data) {
         if (!str_add_base64_bytes(&pem, data, strlen(data)) || strlen(str_text(&pem)) != pem.len)
-            return err_set(err, EINVAL, "%s: %s is not a PEM text in base64", path, data_key.at);
+            return err_set(err, EINVAL, "%s: %s is not PEM text in base64", path, data_key.at);
         *ret = str_take(&pem);
         return 0;
     }
@@ -225,12 +225,13 @@ static int take_cluster(const json_t *cluster, const char *path, struct kube_con
 {
     const char *server = text_of(cluster, "server"), *name = text_of(cluster, "tls-server-name");
     if (json_is_true(json_object_get(cluster, "insecure-skip-tls-verify")))
-        return err_set(err, EINVAL,
-                       "%s: insecure-skip-tls-verify would give the token to whoever answers; write "
-                       "certificate-authority or certificate-authority-data instead",
-                       c->origin);
+        return err_set(
+            err, EINVAL,
+            "%s: insecure-skip-tls-verify is not supported, as the token could be sent to a wrong server; use "
+            "certificate-authority or certificate-authority-data instead",
+            c->origin);
     if (text_of(cluster, "proxy-url"))
-        return err_set(err, EINVAL, "%s: a proxy-url is not supported; name a server that can be reached directly",
+        return err_set(err, EINVAL, "%s: proxy-url is not supported; use a server that can be reached directly",
                        c->origin);
     c->server = server ? mem_strdup(server) : NULL;
     c->server_name = name ? mem_strdup(name) : NULL;
@@ -271,19 +272,19 @@ static int take_context(const struct files *f, const char *name, struct kube_con
     const char *path = NULL;
     const json_t *context = entry(f, "contexts", "context", name, &path);
     if (!context)
-        return err_set(err, ENOENT, "%s: there is no context of that name; see kubectl config get-contexts", c->origin);
+        return err_set(err, ENOENT, "%s: the context does not exist; see 'kubectl config get-contexts'", c->origin);
     const char *cluster = text_of(context, "cluster"), *user = text_of(context, "user");
     const char *namespace = text_of(context, "namespace");
     c->namespace = mem_strdup(namespace ? namespace : "default");
     const json_t *cluster_doc = cluster ? entry(f, "clusters", "cluster", cluster, &path) : NULL;
     if (!cluster_doc)
-        return err_set(err, ENOENT, "%s: its cluster \"%s\" is not there", c->origin, cluster ? cluster : "");
+        return err_set(err, ENOENT, "%s: cluster \"%s\" does not exist", c->origin, cluster ? cluster : "");
     int rc = take_cluster(cluster_doc, path, c, err);
     if (rc < 0 || !user)
         return rc;
     const json_t *user_doc = entry(f, "users", "user", user, &path);
     if (!user_doc)
-        return err_set(err, ENOENT, "%s: its user \"%s\" is not there", c->origin, user);
+        return err_set(err, ENOENT, "%s: user \"%s\" does not exist", c->origin, user);
     return take_user(user_doc, cluster_doc, path, c, err);
 }
 
@@ -304,7 +305,7 @@ static int read_files(const char *list, struct files *f, struct berth_err *err)
         file.path = str_take(&path);
         vec_push(f, file);
     }
-    return f->len ? 0 : err_set(err, ENOENT, "none of the kubeconfigs in \"%s\" is there", list);
+    return f->len ? 0 : err_set(err, ENOENT, "none of the kubeconfig files \"%s\" exists", list);
 }
 
 static int load_files(const char *list, const char *context, struct kube_config *c, struct berth_err *err)
@@ -317,7 +318,7 @@ static int load_files(const char *list, const char *context, struct kube_config 
     for (size_t i = 0; !context && i < f.len; i++)
         context = text_of(f.at[i].root, "current-context");
     if (!context)
-        return err_set(err, EINVAL, "%s has no current-context; choose one with kubectl config use-context", list);
+        return err_set(err, EINVAL, "%s has no current-context; set one with 'kubectl config use-context'", list);
     str_addf(&origin, "the kubeconfig %s, context \"%s\"", list, context);
     c->origin = str_take(&origin);
     rc = take_context(&f, context, c, err);
@@ -339,8 +340,8 @@ int kube_config_load(const struct kube_config_where *where, struct kube_config *
         if (!path && access(usual, F_OK) != 0)
             return err_set(
                 err, ENOENT,
-                "no API server is known: there is no %s, KUBECONFIG is not set, and this is not a pod with a "
-                "service account; name a kubeconfig with --kubeconfig",
+                "no API server is configured: %s does not exist, KUBECONFIG is not set, and this is not a pod with a "
+                "service account; use --kubeconfig FILE",
                 usual);
         rc = load_files(path ? path : usual, where->context, &c, err);
     }

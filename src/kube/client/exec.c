@@ -75,7 +75,7 @@ static int args_read(const json_t *exec, struct kube_exec *e, struct berth_err *
     json_array_foreach(args, i, one)
     {
         if (!json_is_string(one) || i >= ARGS_MAX)
-            return err_set(err, EINVAL, "exec.args: must be a list of at most %d texts", ARGS_MAX);
+            return err_set(err, EINVAL, "exec.args: must be a list of at most %d strings", ARGS_MAX);
         vec_push(&e->argv, mem_strdup(json_string_value(one)));
     }
     vec_push(&e->argv, NULL);
@@ -145,12 +145,12 @@ int kube_exec_read(const json_t *exec, const json_t *cluster, const char *kubeco
     CLEANUP(kube_exec) struct kube_exec *e = mem_zalloc(sizeof *e);
     const char *version = text_at(exec, "apiVersion"), *command = text_at(exec, "command");
     if (!*command)
-        return err_set(err, EINVAL, "exec.command: name the program that gives the credential");
+        return err_set(err, EINVAL, "exec.command: expected the program that prints the credential");
     if (strcmp(version, GROUP "v1") != 0 && strcmp(version, GROUP "v1beta1") != 0)
         return err_set(err, EINVAL, "exec.apiVersion: must be " GROUP "v1 or " GROUP "v1beta1, not \"%s\"", version);
     if (strcmp(text_at(exec, "interactiveMode"), "Always") == 0)
         return err_set(err, EINVAL,
-                       "exec.interactiveMode: a program that must ask somebody cannot be run here; use a token "
+                       "exec.interactiveMode: interactive programs are not supported; use a token "
                        "(kubectl create token), or kubectl proxy and its address as the server");
     e->version = mem_strdup(version);
     e->command = command_path(command, kubeconfig);
@@ -251,16 +251,16 @@ static int run_end(const struct kube_exec *e, pid_t pid, int rc, struct berth_er
         (void)kill(-pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
-            return err_set(err, errno, "nobody knows what came of it: %s", strerror(errno));
+            return err_set(err, errno, "cannot wait for it: %s", strerror(errno));
     if (rc == -ETIMEDOUT)
         return err_set(err, ETIMEDOUT,
-                       "it did not end within a minute and was killed; run it by hand to see what it waits for");
+                       "it did not exit within a minute and was killed; run it manually to see what it waits for");
     if (rc < 0)
-        return err_set(err, -rc, "it was given up: %s", strerror(-rc));
+        return err_set(err, -rc, "it was stopped: %s", strerror(-rc));
     if (WIFSIGNALED(status))
         return err_set(err, EIO, "it was killed by signal %d", WTERMSIG(status));
     if (WEXITSTATUS(status) != 0)
-        return err_set(err, EIO, "it failed with exit status %d%s%s; run it by hand to see why", WEXITSTATUS(status),
+        return err_set(err, EIO, "it failed with exit code %d%s%s; run it manually to see why", WEXITSTATUS(status),
                        *e->hint ? ". " : "", e->hint);
     return 0;
 }
@@ -270,12 +270,12 @@ static int run(const struct kube_exec *e, int stop_fd, struct str *said, struct 
     int ends[2], pidfd = -1;
     pid_t pid = -1;
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_set(err, errno, "no pipe: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a pipe: %s", strerror(errno));
     int rc = spawn(e, ends[1], &pid);
     (void)close(ends[1]);
     if (rc < 0) {
         (void)close(ends[0]);
-        return err_set(err, -rc, "it cannot be run: %s%s%s", strerror(-rc), *e->hint ? ". " : "", e->hint);
+        return err_set(err, -rc, "cannot run it: %s%s%s", strerror(-rc), *e->hint ? ". " : "", e->hint);
     }
     pidfd = pidfd_open(pid, 0);
     rc = pidfd < 0 ? -errno : hear_out(pidfd, ends[0], stop_fd, said);
@@ -293,7 +293,7 @@ int kube_exec_run(const struct kube_exec *e, int stop_fd, struct kube_credential
         rc = kube_credential_parse(str_text(&said), said.len, e->version, ret, err);
     if (said.at)
         explicit_bzero(said.at, said.len);
-    return rc < 0 ? err_prefix(err, "the program %s, which the kubeconfig names for credentials", e->command) : 0;
+    return rc < 0 ? err_prefix(err, "credential program %s of the kubeconfig", e->command) : 0;
 }
 
 /* ---- output ----------------------------------------------------------------------------------------------------- */
@@ -318,21 +318,21 @@ int kube_credential_parse(const char *text, size_t len, const char *version, str
     CLEANUP(kube_credential) struct kube_credential c = {.expires_ns = INT64_MAX};
     const json_t *status = json_object_get(root, "status"), *expires = json_object_get(status, "expirationTimestamp");
     if (strcmp(text_at(root, "kind"), "ExecCredential") != 0)
-        return err_set(err, EPROTO, "what it printed is no ExecCredential in JSON");
+        return err_set(err, EPROTO, "its output is not an ExecCredential in JSON");
     if (strcmp(text_at(root, "apiVersion"), version) != 0)
-        return err_set(err, EPROTO, "it printed an ExecCredential of %s; write that as exec.apiVersion, not %s",
+        return err_set(err, EPROTO, "its output is an ExecCredential of %s; set exec.apiVersion to that instead of %s",
                        text_at(root, "apiVersion"), version);
     c.token = given(text_at(status, "token"));
     c.cert_pem = given(text_at(status, "clientCertificateData"));
     c.key_pem = given(text_at(status, "clientKeyData"));
     if (!c.cert_pem != !c.key_pem)
-        return err_set(err, EPROTO, "it printed a certificate without its key, or a key without its certificate");
+        return err_set(err, EPROTO, "its output has a certificate without a key, or a key without a certificate");
     if (!c.token && !c.cert_pem)
-        return err_set(err, EPROTO, "it printed neither a token nor a certificate");
+        return err_set(err, EPROTO, "its output has neither a token nor a certificate");
     if (c.token && !kube_token_plain(c.token))
-        return err_set(err, EPROTO, "what it printed as a token is none");
+        return err_set(err, EPROTO, "its output has an invalid token");
     if (json_is_string(expires) && timestamp_parse(expires, &c.expires_ns, NULL) < 0)
-        return err_set(err, EPROTO, "what it printed as expirationTimestamp is no time");
+        return err_set(err, EPROTO, "its output has an invalid expirationTimestamp");
     *ret = (struct kube_credential){take_ptr(&c.token), take_ptr(&c.cert_pem), take_ptr(&c.key_pem), c.expires_ns};
     return 0;
 }

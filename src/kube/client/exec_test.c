@@ -75,20 +75,22 @@ static void printed(void **state)
         int64_t expires_s; /* 0: not given */
         const char *says;  /* error message */
     } rows[] = {
-        {"a token",                 CREDENTIAL("\"token\":\"t\""),                                                               "t",  NULL, NULL, 0,    NULL                           },
+        {"a token",                 CREDENTIAL("\"token\":\"t\""),                                                               "t",  NULL, NULL, 0,    NULL                         },
         {"that expires",            CREDENTIAL("\"token\":\"t\",\"expirationTimestamp\":\"1970-01-01T01:00:00Z\""),              "t",  NULL,
-         NULL,                                                                                                                                     3600, NULL                           },
+         NULL,                                                                                                                                     3600, NULL                         },
         {"a certificate",           CREDENTIAL("\"clientCertificateData\":\"C\",\"clientKeyData\":\"K\""),                       NULL, "C",  "K",  0,
-         NULL                                                                                                                                                                           },
-        {"nothing",                 "",                                                                                          NULL, NULL, NULL, 0,    "no ExecCredential"            },
-        {"words",                   "please log in",                                                                             NULL, NULL, NULL, 0,    "no ExecCredential"            },
-        {"another kind",            "{\"kind\":\"Status\"}",                                                                     NULL, NULL, NULL, 0,    "no ExecCredential"            },
+         NULL                                                                                                                                                                         },
+        {"nothing",                 "",                                                                                          NULL, NULL, NULL, 0,    "not an ExecCredential"      },
+        {"words",                   "please log in",                                                                             NULL, NULL, NULL, 0,    "not an ExecCredential"      },
+        {"another kind",            "{\"kind\":\"Status\"}",                                                                     NULL, NULL, NULL, 0,    "not an ExecCredential"      },
         {"another version",         "{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "beta1\",\"status\":{\"token\":\"t\"}}",
-         NULL,                                                                                                                         NULL, NULL, 0,    "write that as exec.apiVersion"},
-        {"neither",                 CREDENTIAL(""),                                                                              NULL, NULL, NULL, 0,    "neither a token nor"          },
-        {"half",                    CREDENTIAL("\"token\":\"t\",\"clientKeyData\":\"K\""),                                       NULL, NULL, NULL, 0,    "a key without its"            },
-        {"a token with a line end", CREDENTIAL("\"token\":\"t\\nX: y\""),                                                        NULL, NULL, NULL, 0,    "as a token is none"           },
-        {"no time",                 CREDENTIAL("\"token\":\"t\",\"expirationTimestamp\":\"soon\""),                              NULL, NULL, NULL, 0,    "is no time"                   },
+         NULL,                                                                                                                         NULL, NULL, 0,    "set exec.apiVersion to that"},
+        {"neither",                 CREDENTIAL(""),                                                                              NULL, NULL, NULL, 0,    "neither a token nor"        },
+        {"half",                    CREDENTIAL("\"token\":\"t\",\"clientKeyData\":\"K\""),                                       NULL, NULL, NULL, 0,
+         "a key without a certificate"                                                                                                                                                },
+        {"a token with a line end", CREDENTIAL("\"token\":\"t\\nX: y\""),                                                        NULL, NULL, NULL, 0,    "invalid token"              },
+        {"no time",                 CREDENTIAL("\"token\":\"t\",\"expirationTimestamp\":\"soon\""),                              NULL, NULL, NULL, 0,
+         "invalid expirationTimestamp"                                                                                                                                                },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -162,12 +164,12 @@ static void what_goes_wrong(void **state)
         const char *exec, *says;
     } rows[] = {
         {"command: berth-no-such-program, installHint: Install it with brew.",
-         "berth-no-such-program, which the kubeconfig names for credentials: it cannot be run: No such file or "
-         "directory. Install it with brew."                                                                   },
-        {"command: ./nowhere",                                                 "cannot be run"                },
-        {"command: ./fails",                                                   "exit status 3; run it by hand"},
-        {"command: ./dies",                                                    "killed by signal 9"           },
-        {"command: ./talks",                                                   "is no ExecCredential"         },
+         "credential program berth-no-such-program of the kubeconfig: cannot run it: No such file or "
+         "directory. Install it with brew."                                                                  },
+        {"command: ./nowhere",                                                 "cannot run it"               },
+        {"command: ./fails",                                                   "exit code 3; run it manually"},
+        {"command: ./dies",                                                    "killed by signal 9"          },
+        {"command: ./talks",                                                   "is not an ExecCredential"    },
     };
     (void)state;
     program("fails", "exit 3");
@@ -329,7 +331,7 @@ static void it_fails_later(void **state)
     meets(&f, "t1", 401);
     KIT_UNTIL(&f.kit, h.done);
     assert_int_equal(h.code, -EACCES);
-    assert_non_null(strstr(h.text, "it failed with exit status 7"));
+    assert_non_null(strstr(h.text, "it failed with exit code 7"));
 }
 
 /* Freeing the kube_api does not wait for a slow plugin. */

@@ -101,7 +101,7 @@ static void lead_end(struct kube_lease *l)
 static void on_expiry(void *ctx)
 {
     struct kube_lease *l = ctx;
-    trouble(l, "no renewal of the lease was answered before the renew deadline");
+    trouble(l, "failed to renew the lease before the renew deadline");
     lead_end(l);
 }
 

@@ -71,24 +71,24 @@ int kube_status_code(int status, const char *body, size_t len, struct berth_err 
         int status, code;
         const char *what;
     } rows[] = {
-        {400, EINVAL, "does not accept this"                     },
-        {401, EACCES, "does not know who we are; renew the token"},
-        {403, EACCES, "does not let us do this; check the roles" },
-        {404, ENOENT, "does not know it"                         },
-        {405, EINVAL, "cannot do this"                           },
-        {409, EBUSY,  "cannot do this now"                       },
-        {410, ESTALE, "no longer knows that version"             },
-        {413, EINVAL, "finds this too large"                     },
-        {415, EINVAL, "does not read this format"                },
-        {422, EINVAL, "does not accept this"                     },
-        {429, EAGAIN, "has too much to do"                       },
+        {400, EINVAL, "rejects the request"                             },
+        {401, EACCES, "does not accept the credentials; renew the token"},
+        {403, EACCES, "denies access; check the roles"                  },
+        {404, ENOENT, "does not have this object or resource"           },
+        {405, EINVAL, "does not support this method"                    },
+        {409, EBUSY,  "reports a conflict"                              },
+        {410, ESTALE, "no longer has this version"                      },
+        {413, EINVAL, "rejects the request as too large"                },
+        {415, EINVAL, "does not support this format"                    },
+        {422, EINVAL, "rejects the object"                              },
+        {429, EAGAIN, "is overloaded"                                   },
     };
     if (status >= 200 && status < 300)
         return 0;
     struct status s = status_read(body, len);
     status = status ? status : s.code;
     int code = status >= 500 ? EAGAIN : EPROTO;
-    const char *what = status >= 500 ? "has trouble" : "gives an answer that is not understood";
+    const char *what = status >= 500 ? "reports an internal error" : "returned an unexpected response";
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].status == status) {
             code = rows[i].code;

@@ -253,7 +253,7 @@ static int64_t take_frames(struct kube_watch *w, const char *p, size_t len)
         if (n == 0)
             return (int64_t)taken;
         if (n < 0) {
-            trouble(w, "a frame without end");
+            trouble(w, "an unterminated frame");
             w->version = 0;
             pause_then_step(w);
             return -1;

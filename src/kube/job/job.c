@@ -33,10 +33,10 @@ static int count_read(struct reader *r, const struct key *key, const json_t *val
 
 #define AT(field) offsetof(struct kube_job_role, field)
 static const struct key role_rows[] = {
-    KEY("name", "text", "part of the names of its pods; task if not given", text_read, .at = AT(name)),
-    KEY("tasks", "whole number", "how many pods it has; 1 if not given", u32_read, .at = AT(tasks)),
-    KEY("min", "whole number", "it begins with at least so many; all if not given", u32_read, .at = AT(min)),
-    KEY("template", "object", "of its pods", raw_read, .at = AT(template)),
+    KEY("name", "text", "part of the pod names; task if not given", text_read, .at = AT(name)),
+    KEY("tasks", "whole number", "number of pods; 1 if not given", u32_read, .at = AT(tasks)),
+    KEY("min", "whole number", "minimum number of pods to start with; all if not given", u32_read, .at = AT(min)),
+    KEY("template", "object", "pod template", raw_read, .at = AT(template)),
 };
 #undef AT
 static KEY_TABLE(role_keys, "role", role_rows);
@@ -64,14 +64,14 @@ static int template_check(struct reader *r, const struct kube_job_role *role)
     if (!json_is_object(role->template) || !json_is_object(spec))
         return err_set(r->err, EINVAL, "template: expected an object with a spec, as in other workloads");
     if (json_array_size(json_object_get(spec, "containers")) == 0)
-        return err_set(r->err, EINVAL, "template.spec: it has no containers");
+        return err_set(r->err, EINVAL, "template.spec.containers: expected at least one container");
     if (policy && strcmp(policy, "Never") != 0 && strcmp(policy, "OnFailure") != 0)
         return err_set(r->err, EINVAL,
-                       "template.spec.restartPolicy: expected Never or OnFailure; a task runs to its end");
+                       "template.spec.restartPolicy: expected Never or OnFailure; tasks run to completion");
     if (json_object_get(spec, "nodeName"))
-        return err_set(r->err, EINVAL, "template.spec.nodeName: leave it out; use nodeSelector or affinity");
+        return err_set(r->err, EINVAL, "template.spec.nodeName: not allowed; use nodeSelector or affinity");
     if (json_array_size(json_object_get(spec, "schedulingGates")))
-        return err_set(r->err, EINVAL, "template.spec.schedulingGates: leave them out; use suspend");
+        return err_set(r->err, EINVAL, "template.spec.schedulingGates: not allowed; use suspend");
     return 0;
 }
 
@@ -84,7 +84,7 @@ static int role_finish(struct reader *r, void *item)
     if (role->tasks < 1 || role->tasks > KUBE_TASKS_MAX)
         return err_set(r->err, EINVAL, "tasks: expected a whole number from 1 to %d", KUBE_TASKS_MAX);
     if (role->min > role->tasks)
-        return err_set(r->err, EINVAL, "min: at most as many as tasks, which is %u", role->tasks);
+        return err_set(r->err, EINVAL, "min: expected at most %u, the number of tasks", role->tasks);
     return template_check(r, role);
 }
 
@@ -95,26 +95,28 @@ static const struct object_kind role_kind = {.table = &role_keys,
 
 #define AT(field) offsetof(struct kube_job, field)
 static const struct key job_rows[] = {
-    KEY("queue", "text", "where it waits for its turn", text_read, .at = AT(queue)),
-    KEY("user", "text", "whose it is", text_read, .at = AT(user)),
-    KEY("priority", "whole number", "added to that of its pods", i32_read, .at = AT(priority)),
-    KEY("suspend", "boolean", "nothing of it starts, what runs of it is stopped", bool_read, .at = AT(suspend)),
-    KEY("begin", "time", "not before", moment_read, .at = AT(begin_ns)),
-    KEY("deadline", "time", "nothing starts that could not end by then", moment_read, .at = AT(deadline_ns)),
-    KEY("timeLimit", "duration", "what runs longer has failed", length_read, .at = AT(limit_ns)),
-    KEY("estimate", "duration", "how long it takes", length_read, .at = AT(estimate_ns)),
-    KEY("minRun", "duration", "not stopped for others before", length_read, .at = AT(min_run_ns)),
-    KEY("retries", "whole number", "failures before it is given up", u32_read, .at = AT(retries)),
+    KEY("queue", "text", "queue of the job", text_read, .at = AT(queue)),
+    KEY("user", "text", "user of the job", text_read, .at = AT(user)),
+    KEY("priority", "whole number", "added to the priority of its pods", i32_read, .at = AT(priority)),
+    KEY("suspend", "boolean", "starts no pods and stops running pods", bool_read, .at = AT(suspend)),
+    KEY("begin", "time", "earliest start", moment_read, .at = AT(begin_ns)),
+    KEY("deadline", "time", "pods that could not end by then do not start", moment_read, .at = AT(deadline_ns)),
+    KEY("timeLimit", "duration", "maximum run time; the job fails after it", length_read, .at = AT(limit_ns)),
+    KEY("estimate", "duration", "expected run time", length_read, .at = AT(estimate_ns)),
+    KEY("minRun", "duration", "run time before it may be preempted", length_read, .at = AT(min_run_ns)),
+    KEY("retries", "whole number", "number of retries before the job fails", u32_read, .at = AT(retries)),
     KEY("gang", "boolean", "all tasks start together, and fail together", bool_read, .at = AT(gang)),
-    KEY("preemptible", "boolean", "may it be stopped for others?", bool_read, .at = AT(preemptible)),
-    KEY("preempts", "boolean", "may others be stopped for it?", bool_read, .at = AT(preempts)),
-    KEY("type", "text", "what it is, for policies", text_read, .at = AT(type)),
-    KEY("class", "text", "what it is, for policies", text_read, .at = AT(class_name)),
-    KEY("network", "text", "what it is, for policies", text_read, .at = AT(network)),
-    KEY("parameters", "whole number", "of its model", count_read, .at = AT(parameters)),
-    KEY("attributes", "map of texts", "further words", labels_read, .at = AT(attributes), .len_at = AT(attributes_len)),
-    KEY("ttlSecondsAfterFinished", "whole number", "deleted so long after its end", count_read, .at = AT(ttl_s)),
-    KEY("roles", "list of roles", "its pods", objects_read, .at = AT(roles), .len_at = AT(roles_len),
+    KEY("preemptible", "boolean", "whether it may be preempted", bool_read, .at = AT(preemptible)),
+    KEY("preempts", "boolean", "whether it may preempt others", bool_read, .at = AT(preempts)),
+    KEY("type", "text", "type of the job, for policies", text_read, .at = AT(type)),
+    KEY("class", "text", "class of the job, for policies", text_read, .at = AT(class_name)),
+    KEY("network", "text", "network of the job, for policies", text_read, .at = AT(network)),
+    KEY("parameters", "whole number", "number of parameters of its model", count_read, .at = AT(parameters)),
+    KEY("attributes", "map of texts", "further attributes, for policies", labels_read, .at = AT(attributes),
+        .len_at = AT(attributes_len)),
+    KEY("ttlSecondsAfterFinished", "whole number", "seconds after its end until it is deleted", count_read,
+        .at = AT(ttl_s)),
+    KEY("roles", "list of roles", "groups of pods", objects_read, .at = AT(roles), .len_at = AT(roles_len),
         .arg = &role_kind),
 };
 #undef AT
@@ -168,17 +170,18 @@ static bool roles_meet(const struct kube_job *job, const struct kube_job_role *a
 static int roles_check(const struct kube_job *job, struct berth_err *err)
 {
     if (job->roles_len < 1 || job->roles_len > KUBE_ROLES_MAX)
-        return err_set(err, EINVAL, "roles: expected 1 to %d of them", KUBE_ROLES_MAX);
+        return err_set(err, EINVAL, "roles: expected 1 to %d roles", KUBE_ROLES_MAX);
     for (size_t i = 0; i < job->roles_len; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(job->roles[i].name, job->roles[k].name) == 0)
-                return err_set(err, EINVAL, "roles: there are two of the name %s", job->roles[i].name);
+                return err_set(err, EINVAL, "roles: duplicate name %s", job->roles[i].name);
     for (size_t i = 0; i < job->roles_len; i++)
         for (size_t k = 0; k < job->roles_len; k++)
             if (i != k && roles_meet(job, &job->roles[i], &job->roles[k]))
-                return err_set(err, EINVAL,
-                               "roles: pods of %s would have the names of further attempts of %s; give it another name",
-                               job->roles[k].name, job->roles[i].name);
+                return err_set(
+                    err, EINVAL,
+                    "roles: pods of %s would have the same names as retries of %s; rename one of these roles",
+                    job->roles[k].name, job->roles[i].name);
     return 0;
 }
 
@@ -192,7 +195,7 @@ int kube_job_read(const json_t *object, struct arena *arena, struct kube_job *re
     if (!is_label(job.name, KUBE_JOB_NAME_MAX))
         return err_set(
             err, EINVAL,
-            "metadata.name: expected at most %d lower-case letters, digits and '-': it is part of names of pods",
+            "metadata.name: expected at most %d lower-case letters, digits and '-', as it is part of pod names",
             KUBE_JOB_NAME_MAX);
     const json_t *spec = json_object_get(object, "spec");
     int rc = spec ? table_read(&r, spec, &job_keys, &job) : missing(&r, "roles");

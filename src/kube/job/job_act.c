@@ -35,7 +35,7 @@ static void roles_put(struct live_job *j)
             .pod = proto_object_read(role->pod, role->pod_len, &object) ? object.raw : proto_reader(NULL, 0)};
         role->shaped = project_role_put(j->k->c.project, &put);
         if (!role->shaped)
-            job_text_set(&j->refused, "the API server's answer to a trial of its pods cannot be read");
+            job_text_set(&j->refused, "cannot parse the API server's answer to a dry run of the pods");
         mem_free(role->pod);
         role->pod = NULL;
     }
@@ -182,7 +182,7 @@ void job_make_failed(struct kube_jobs *k, const struct project_pod *pod, const c
     if (!j)
         return;
     str_clear(&k->text);
-    str_addf(&k->text, "Pod %s could not be made: %s", pod->name, text);
+    str_addf(&k->text, "Error creating pod %s: %s", pod->name, text);
     job_event(j, true, "FailedCreate", "Creating", k->text.at);
     int64_t now_ns = kube_wall_ns();
     if (j->pause_ns > now_ns)
@@ -344,13 +344,13 @@ static bool stop(struct kube_jobs *k, const struct project_pod *pod, const struc
     }
     if (a->cause == BERTH_CAUSE_EXPIRED && j) {
         str_clear(&k->text);
-        str_addf(&k->text, "pod %s ran for longer than the time limit", pod->name);
+        str_addf(&k->text, "pod %s exceeded the time limit", pod->name);
         job_ends(j, JOB_FAILED, "DeadlineExceeded", k->text.at); /* ends the whole job after the status is written */
         return true;
     }
     if (a->cause == BERTH_CAUSE_PREEMPTED) {
         if (j)
-            job_event(j, true, "Preempted", "Preempting", "Its pods give way to others.");
+            job_event(j, true, "Preempted", "Preempting", "Its pods were preempted.");
         return false;
     }
     CLEANUP(mem) char *name = mem_strdup(pod->name), *uid = mem_strdup(pod->uid);

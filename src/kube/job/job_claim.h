@@ -20,7 +20,7 @@ struct job_claim {
 };
 
 /* Why a role without a job is not placed. */
-#define JOB_CLAIM_GONE "its job is gone"
+#define JOB_CLAIM_GONE "its job was deleted"
 
 /* Applies the claim to the workload. Returns why the role may not be placed now, in the arena, or NULL. */
 const char *job_claim_apply(const struct job_claim *c, struct tenants *tenants, struct arena *arena,

@@ -128,11 +128,10 @@ bool job_name_taken(const struct live_job *j, struct str *why)
         if (!s)
             continue;
         const struct kube_job_role *role = role_of(s);
-        str_addf(
-            why,
-            "role %s: its pods would have the names of those of role %s of job %s, which was there before; give the "
-            "job or the role another name",
-            j->spec.roles[r].name, role ? role->name : "", s->job->spec.name);
+        str_addf(why,
+                 "role %s: its pods would have the same names as those of role %s of the earlier job %s; rename the "
+                 "job or the role",
+                 j->spec.roles[r].name, role ? role->name : "", s->job->spec.name);
         return true;
     }
     return false;

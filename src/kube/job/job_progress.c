@@ -166,11 +166,11 @@ void job_judge(struct live_job *j, int64_t now_ns)
     if (j->restarts > restarts)
         failures_judge(j, last, before, now_ns);
     if (j->judged && j->live && !live)
-        job_event(j, false, "Started", "Starting", "Its first pod is there.");
+        job_event(j, false, "Started", "Starting", "The first pod was created.");
     j->judged = true;
     ends_tell(j);
     if (j->end == JOB_GOES_ON && is_complete(j))
-        job_ends(j, JOB_COMPLETE, "Completed", "All tasks have ended well.");
+        job_ends(j, JOB_COMPLETE, "Completed", "All tasks succeeded.");
     else if (j->end == JOB_GOES_ON)
         remains_delete(j);
     for (size_t r = 0; r < j->roles.len; r++)

@@ -60,13 +60,13 @@ static void why_waiting(const struct live_job *j, int64_t now_ns, struct str *to
     if (j->refused)
         str_add(to, j->refused);
     else if (j->spec.suspend)
-        str_add(to, "It is suspended.");
+        str_add(to, "The job is suspended.");
     else if (j->pause_ns > now_ns && j->pause_ns > j->spec.begin_ns)
-        str_addf(to, "After a failure it pauses until %s.", moment(j->pause_ns, buf));
+        str_addf(to, "A pod failed; the job is paused until %s.", moment(j->pause_ns, buf));
     else if (j->spec.begin_ns > now_ns)
-        str_addf(to, "It begins not before %s.", moment(j->spec.begin_ns, buf));
+        str_addf(to, "The job starts no earlier than %s.", moment(j->spec.begin_ns, buf));
     else
-        str_add(to, j->waits ? j->waits : "It waits for its turn.");
+        str_add(to, j->waits ? j->waits : "The job waits in its queue.");
 }
 
 static json_t *conditions(const struct live_job *j, const char *why, int64_t now_ns)
@@ -75,13 +75,14 @@ static json_t *conditions(const struct live_job *j, const char *why, int64_t now
     if (j->refused)
         condition_add(j, list, "Accepted", false, "Refused", j->refused, now_ns);
     else if (j->trial_of == j->generation && !j->trials)
-        condition_add(j, list, "Accepted", true, "Accepted", "It is accepted.", now_ns);
+        condition_add(j, list, "Accepted", true, "Accepted", "The job is accepted.", now_ns);
     if (j->known && j->end == JOB_GOES_ON) {
         bool scheduled = is_scheduled(j);
         condition_add(j, list, "Scheduled", scheduled, scheduled ? "Placed" : "Waiting",
-                      scheduled ? "Its tasks have a place." : why, now_ns);
+                      scheduled ? "The tasks are placed." : why, now_ns);
     } else if (j->known && condition_find(j->status, "Scheduled")) {
-        condition_add(j, list, "Scheduled", job_condition(j->status, "Scheduled"), "Ended", "It has ended.", now_ns);
+        condition_add(j, list, "Scheduled", job_condition(j->status, "Scheduled"), "Ended", "The job has ended.",
+                      now_ns);
     }
     if (j->end == JOB_COMPLETE)
         condition_add(j, list, "Complete", true, j->end_reason, j->end_text, now_ns);

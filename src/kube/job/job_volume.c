@@ -59,7 +59,7 @@ static void reach_look(struct kube_jobs *k)
             continue;
         j->scattered = true;
         str_clear(&k->text);
-        str_addf(&k->text, "The volumes of its claims cannot be reached from node %s: its tasks are placed again.",
+        str_addf(&k->text, "The volumes of its claims cannot be accessed from node %s; its tasks are placed again.",
                  pod.node);
         job_event(j, true, "FailedScheduling", "Scheduling", k->text.at);
     }
@@ -153,7 +153,7 @@ static void pod_give_up(struct live_job *j, const struct seen_pod *seen, const s
 {
     const struct kube_job_ref ref = job_ref(j);
     CLEANUP(mem) char *name = mem_strdup(seen->name), *uid = mem_strdup(seen->uid);
-    job_make_failed(j->k, pod, "a volume for it cannot be made on its node");
+    job_make_failed(j->k, pod, "a volume for it cannot be provisioned on its node");
     job_pod_delete(j->k, &ref, name, uid, pod->instance);
 }
 

@@ -238,11 +238,11 @@ static void look_at(struct errand *e, const struct kube_answer *answer)
     json_t *pod = json_loadb(answer->body, answer->len, 0, NULL);
     const char *uid = text_in(pod, "metadata", "uid");
     if (!is_ours(e, pod))
-        tell(e, KUBE_FAILED, "there is another pod of that name", "", answer);
+        tell(e, KUBE_FAILED, "another pod has this name", "", answer);
     else if (*text_in(pod, "metadata", "deletionTimestamp"))
-        tell(e, KUBE_FAILED, "the pod of that name is still being deleted", "", answer);
+        tell(e, KUBE_FAILED, "a pod with this name is still being deleted", "", answer);
     else if (strcmp(text_in(pod, "spec", "nodeName"), text_in(e->made, "spec", "nodeName")) != 0)
-        tell(e, KUBE_TAKEN, "the pod is there already, on another node", uid, answer);
+        tell(e, KUBE_TAKEN, "the pod already exists on another node", uid, answer);
     else
         tell(e, KUBE_DONE, "", uid, answer);
     json_decref(pod);

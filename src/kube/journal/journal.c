@@ -114,7 +114,7 @@ static void fail(struct kube_journal *j, enum standing standing, const char *tex
     j->retry_ns = now_ns + j->pause_ns;
     (void)snprintf(j->trouble, sizeof j->trouble, "%s", text);
     log_write(j->c.log, now_ns, LEVEL_ERROR, "journal.failed", LOG_TEXT("text", text),
-              LOG_TEXT("consequence", "scheduling goes on; decisions are not recorded"));
+              LOG_TEXT("consequence", "scheduling continues, but decisions are not recorded"));
 }
 
 /* ---- writing ------------------------------------------------------------------------------------------------------------ */
@@ -123,7 +123,7 @@ static void gap_over(struct kube_journal *j)
 {
     if (j->gap_ns)
         log_write(j->c.log, kube_wall_ns(), LEVEL_INFO, "journal.again",
-                  LOG_TEXT("text", "decisions are recorded again; before that there is a gap"));
+                  LOG_TEXT("text", "decisions are recorded again after a gap"));
     j->gap_ns = j->pause_ns = 0;
     j->trouble[0] = 0;
 }
@@ -197,7 +197,7 @@ static void record_send(struct kube_journal *j, bool ends_base)
         j->last = w;
     }
     if (j->standing == RECORDING && j->under_way - j->base_under_way > UNDER_WAY_MAX)
-        fail(j, TRYING, "the disk of the journal is too slow: more than 64 MiB wait to be written");
+        fail(j, TRYING, "the disk of the journal is too slow: more than 64 MiB are waiting to be written");
 }
 
 /* Completes the record of the present changes; `more`: further members of its JSON object, without braces. */

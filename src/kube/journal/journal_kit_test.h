@@ -39,7 +39,7 @@ struct room {
     struct kube_policy policy;
     char dir[256];
     int64_t now_ns;
-    uint32_t tasks; /* of each role; 0: its job is gone */
+    uint32_t tasks; /* of each role; 0: its job was deleted */
     int64_t begin_ns;
 };
 

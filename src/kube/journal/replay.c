@@ -73,12 +73,12 @@ static void inputs_compare(struct replay *r, struct bytes cycle)
         r->now.hashes.at[w] = recorded;
         if (r->text.len)
             continue;
-        str_addf(&r->text, "inputs differ, '%s' first; since the plan before it:", journal_words[w]);
+        str_addf(&r->text, "inputs differ, first '%s'; changes since the previous plan:", journal_words[w]);
         for (size_t i = 0; i < r->keys.len; i++)
             if (r->keys.at[i].word == w && shown++ < KEYS_SHOWN)
                 str_addf(&r->text, " %s", r->keys.at[i].key);
         if (shown == 0)
-            str_add(&r->text, " none, so one is missing");
+            str_add(&r->text, " none, so a change is missing");
         else if (shown > KEYS_SHOWN)
             str_addf(&r->text, " and %zu more", shown - KEYS_SHOWN);
     }
@@ -119,7 +119,7 @@ static int plan_make(struct replay *r, const struct store_record *record, struct
                                        .now_ns = scan_i64(cycle, "now", 0),
                                        .recorded = scan_hex(cycle, "plan", 0)};
     if (d.now_ns < 0 || d.now_ns > REPLAY_MOMENT_MAX)
-        return err_set(r->err, EBADMSG, "its plan was made at no moment that there is");
+        return err_set(r->err, EBADMSG, "the time of its plan is out of range");
     struct berth_cluster *cluster = project_cluster(r->now.project);
     struct plan_policy policy;
     struct kube_choice choice;
@@ -160,7 +160,8 @@ static int on_record(void *ctx, const struct store_record *record)
     r->result->records++;
     if (!journal_kind_begins(record->record, JOURNAL_KUBE))
         return err_set(r->err, EBADMSG,
-                       "record %" PRIu64 " is not berth-kube's; of a daemon's journal use 'berth replay'", record->seq);
+                       "record %" PRIu64 " is not from berth-kube; for a journal of berthd use 'berth replay'",
+                       record->seq);
     if (n == 1 && journal_kind_begins(record->record, "kube.base")) {
         keys_clear(r);
         r->known = true;

@@ -187,13 +187,13 @@ static const char *instance_wrong(enum journal_word word, const json_t *doc, str
     bool needed = word == WORD_ASSUME || word == WORD_TASKS || word == WORD_TASK_ENDS;
     if (word == WORD_RENEW)
         return (uint64_t)json_integer_value(json_object_get(doc, "instances")) < given->most
-                   ? "it counts fewer instances than there are"
+                   ? "its number of instances is too low"
                    : NULL;
     if (!needed && (word != (enum journal_word)PROJECT_POD || !instance))
         return NULL;
     if (!instance)
-        return "it says no instance";
-    return number_add(given, instance) ? NULL : "its instance is another's";
+        return "its instance is missing";
+    return number_add(given, instance) ? NULL : "its instance is already used";
 }
 
 int replay_check(enum journal_word word, const char *id, const json_t *doc, bool base, struct replay_numbers *given,
@@ -201,11 +201,11 @@ int replay_check(enum journal_word word, const char *id, const json_t *doc, bool
 {
     bool null = json_is_null(doc) && may_be_null(word);
     if (!null && !json_is_object(doc))
-        return err_set(err, EBADMSG, "it is no object");
+        return err_set(err, EBADMSG, "it is not an object");
     if (only_in_base(word) && !base)
-        return err_set(err, EBADMSG, "it is not in a base");
+        return err_set(err, EBADMSG, "it is only allowed in a base");
     if (!is_named(word, id, doc))
-        return err_set(err, EBADMSG, "nothing has such a name");
+        return err_set(err, EBADMSG, "its name is invalid");
     const char *key = null ? NULL : number_wrong(word, doc);
     if (key)
         return err_set(err, EBADMSG, "its '%s' is missing or out of range", key);

@@ -23,10 +23,10 @@ struct replay_flags {
 
 #define AT(field) offsetof(struct replay_flags, field)
 static const struct flag flags[] = {
-    {"from",   FLAG_TEXT,   AT(from),   "WHEN", 0, 0, "compare from this plan or moment on; what was before is only made"},
-    {"to",     FLAG_TEXT,   AT(to),     "WHEN", 0, 0, "compare up to this plan or moment"                                },
-    {"output", FLAG_TEXT,   AT(output), "FORM", 0, 0, "text, or json: one object; also -o"                               },
-    {"help",   FLAG_SWITCH, AT(help),   NULL,   0, 0, "print this"                                                       },
+    {"from",   FLAG_TEXT,   AT(from),   "WHEN", 0, 0, "first plan or time to compare"     },
+    {"to",     FLAG_TEXT,   AT(to),     "WHEN", 0, 0, "last plan or time to compare"      },
+    {"output", FLAG_TEXT,   AT(output), "FORM", 0, 0, "or -o: output format, text or json"},
+    {"help",   FLAG_SWITCH, AT(help),   NULL,   0, 0, "print this help"                   },
 };
 #undef AT
 enum { FLAGS = sizeof flags / sizeof *flags };
@@ -39,15 +39,17 @@ struct telling {
 
 static void help(FILE *to)
 {
-    (void)fprintf(to, "berth-kube replay - makes every plan of a journal again, and compares.\n\n"
+    (void)fprintf(to, "berth-kube replay - recomputes every plan of a journal and compares the results.\n\n"
                       "usage: " PROGRAM " DIR [OPTION...]\n\n");
     flags_print(flags, FLAGS, to);
     (void)fprintf(
         to,
-        "\nDIR is that of --journal, which may be in use; or a segment, a folder of segments, or a file that 'berth\n"
-        "journal export' wrote. WHEN is the number of a plan, a day or a moment.\n"
+        "\nDIR is the folder of --journal (berth-kube may be running), a segment, a folder of segments, or a file "
+        "written\n"
+        "by 'berth journal export'. WHEN is the number of a plan, a date or a time.\n"
         "\nexample:\n  " PROGRAM " /var/lib/berth-kube --from 2026-11-16T09:30:00Z\n"
-        "\nexit codes: 0 all the same, 1 something differs, cannot be read, or no plan could be made again, 2 the command line is wrong\n");
+        "\nexit codes: 0 no differences, 1 differences, unreadable records or no plan to compare, 2 invalid command "
+        "line\n");
 }
 
 /* ---- differences --------------------------------------------------------------------------------------------------------- */
@@ -116,7 +118,7 @@ static void on_difference(void *ctx, const struct kube_replay_difference *d)
     (void)fprintf(t->out,
                   "plan %" PRIu64 " (%s, record %" PRIu64 "): recorded %016" PRIx64 ", replayed %016" PRIx64 "\n",
                   d->plan, timestamp_text(d->now_ns, now), d->record, d->recorded, d->replayed);
-    (void)fprintf(t->out, "  %s\n", *d->input ? d->input : "every input is the same: this build decides otherwise");
+    (void)fprintf(t->out, "  %s\n", *d->input ? d->input : "all inputs are equal: this build decides differently");
     (void)fprintf(t->out, "  recorded %zu actions (-), replayed %zu (+):\n", json_array_size(d->actions),
                   json_array_size(d->actions_replayed));
     actions_tell(t->out, "-", d->actions, d->actions_replayed);
@@ -137,17 +139,16 @@ static void result_tell(const struct telling *t, const struct kube_replay_result
     }
     if (r->different > TOLD_MAX)
         (void)fprintf(t->out, "And %" PRIu64 " more.\n", r->different - TOLD_MAX);
-    (void)fprintf(t->out, "%" PRIu64 " records, %" PRIu64 " inputs, %" PRIu64 " plans made again: ", r->records,
+    (void)fprintf(t->out, "%" PRIu64 " records, %" PRIu64 " inputs, %" PRIu64 " plans recomputed: ", r->records,
                   r->inputs, r->plans);
     if (r->different)
         (void)fprintf(t->out, "%" PRIu64 " differ.\n", r->different);
     else
-        (void)fprintf(t->out, "%s\n", r->plans ? "all the same." : "there were none.");
+        (void)fprintf(t->out, "%s\n", r->plans ? "no differences." : "no plans.");
     if (r->gaps)
         (void)fprintf(t->out, "Records are missing in %" PRIu64 " places.\n", r->gaps);
     if (r->skipped)
-        (void)fprintf(t->out, "%" PRIu64 " plans could not be made again: what they rest on is not here.\n",
-                      r->skipped);
+        (void)fprintf(t->out, "%" PRIu64 " plans could not be recomputed: earlier records are missing.\n", r->skipped);
 }
 
 /* ---- the command line ---------------------------------------------------------------------------------------------------- */
@@ -168,7 +169,7 @@ static int bound_read(const char *option, const char *text, uint64_t *ret_plan, 
     if (timestamp_parse_text(full.at, ret_ns, NULL) == 0)
         return 0;
     return err_set(err, EINVAL,
-                   "--%s is a number, a day such as 2026-11-16 or a moment such as 2026-11-16T09:30:00Z, not '%s'",
+                   "--%s must be a number, a date such as 2026-11-16 or a time such as 2026-11-16T09:30:00Z, not '%s'",
                    option, text);
 }
 
@@ -192,9 +193,9 @@ static int line_read(int argc, char *const *argv, const char **ret_dir, struct r
     if (rc < 0 || ret->help)
         return rc;
     if (!*ret_dir)
-        return err_set(err, EINVAL, "name the folder of a journal: " PROGRAM " DIR");
+        return err_set(err, EINVAL, "missing argument, the folder of a journal: " PROGRAM " DIR");
     if (strcmp(ret->output, "text") != 0 && strcmp(ret->output, "json") != 0)
-        return err_set(err, EINVAL, "--output is text or json, not '%s'", ret->output);
+        return err_set(err, EINVAL, "--output must be text or json, not '%s'", ret->output);
     return 0;
 }
 

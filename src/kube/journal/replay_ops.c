@@ -75,8 +75,8 @@ static void input_take(const struct taking *t, const struct project_input *in)
 {
     struct replayed *r = t->r;
     if (!project_input_take(r->project, in, r->base) && !r->odd[0])
-        (void)snprintf(r->odd, sizeof r->odd, "%s/%.200s came to something else than was recorded",
-                       journal_words[t->word], t->id);
+        (void)snprintf(r->odd, sizeof r->odd, "%s/%.200s differs from what was recorded", journal_words[t->word],
+                       t->id);
 }
 
 static int object_take(const struct taking *t)
@@ -113,7 +113,7 @@ static int object_take(const struct taking *t)
     struct project_pod pod;
     if (t->r->base && in.node.len && !in.instance && in.kind == PROJECT_POD &&
         project_pod_of(t->r->project, strlen(t->id) > BERTH_NAME_MAX ? o.uid : t->id, &pod) && pod.instance)
-        return bad(t, "its instance is not said");
+        return bad(t, "its instance is missing");
     return 0;
 }
 
@@ -239,7 +239,7 @@ static int tenant_take(const struct taking *t)
             strncmp(kinds[kind].plural, t->id, (size_t)(slash - t->id)) != 0))
         kind++;
     if (kind == KINDS)
-        return bad(t, "there is no such kind");
+        return bad(t, "unknown kind");
     in.kind = (enum kind)kind;
     tenants_input_take(t->r->tenants, &in);
     return 0;
@@ -374,9 +374,9 @@ static int base_take(const struct taking *t)
     if (number_of(t->doc, "version") != 1 && number_of(t->doc, "version") != 2)
         return err_set(t->err, ENOTSUP, "this journal was written by a newer berth-kube; use that one to replay it");
     if (!profile || !profiles_known(profiles, json_array_size(names)))
-        return bad(t, "there is no such profile");
+        return bad(t, "unknown profile");
     if (json_array_size(names) == 0)
-        return bad(t, "it names no scheduler");
+        return bad(t, "it has no scheduler names");
     clear(r);
     r->schedulers_len = json_array_size(names);
     r->schedulers = mem_array(r->schedulers_len, sizeof *r->schedulers);
@@ -438,14 +438,14 @@ int replayed_take(struct replayed *r, struct bytes change, enum journal_word *re
     const char *at = NULL, *id;
     str_clear(&r->text);
     if (!scan_next(change, &at, &key) || !scan_text(key, &r->text) || !scan_next(change, &at, &doc))
-        return err_set(err, EBADMSG, "a change is not a key and a document");
+        return err_set(err, EBADMSG, "a change must be a key and a document");
     enum journal_word word = word_of(str_text(&r->text), &id);
     if (word == WORDS)
-        return err_set(err, EBADMSG, "there is no input '%.80s'", str_text(&r->text));
+        return err_set(err, EBADMSG, "unknown input '%.80s'", str_text(&r->text));
     json_t *tree = json_loadb(doc.at, doc.len, JSON_DECODE_ANY, NULL);
     const struct taking t = {r, word, id, tree, err};
     int rc = !tree                              ? bad(&t, "it is not JSON")
-             : word != WORD_BASE && !r->project ? bad(&t, "no base was before it")
+             : word != WORD_BASE && !r->project ? bad(&t, "no base precedes it")
                                                 : take(&t);
     json_decref(tree);
     journal_hash_add(&r->hashes, word, change.at, change.len);

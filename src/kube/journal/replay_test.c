@@ -316,11 +316,11 @@ static void the_command(void **state)
     (void)room_plan(r);
     room_settle(r);
     assert_int_equal(COMMAND(&said, r->dir), 0);
-    assert_non_null(strstr(said.at, "2 plans made again: all the same."));
+    assert_non_null(strstr(said.at, "2 plans recomputed: no differences."));
     assert_int_equal(COMMAND(&said, "--from", "2", r->dir, "-o", "json"), 0);
     assert_non_null(strstr(said.at, "\"plans\":1,\"different\":0"));
     assert_int_equal(COMMAND(&said, r->dir, "--to=2023-11-14"), 0);
-    assert_non_null(strstr(said.at, "0 plans made again: there were none."));
+    assert_non_null(strstr(said.at, "0 plans recomputed: no plans."));
     assert_int_equal(COMMAND(&said, r->dir, "--from=2023-11-14"), 0);
     assert_non_null(strstr(said.at, "2 plans"));
     assert_int_equal(COMMAND(&said, "--help"), 0);
@@ -348,8 +348,9 @@ static void journals_of_others_are_refused(void **state)
         "{\"j\":2,\"kind\":\"kube.base\",\"at\":1,\"changes\":[[\"base/"
         "1\",{\"version\":2,\"profile\":\"default\",\"schedulers\":[\"a\"],\"profiles\":[]}]],\"base\":1,\"n\":1}",
     };
-    static const char *const said[] = {"berth replay", "no base was before", "newer berth-kube", "no input", "template",
-                                       "base64",       "such profile",       "such profile"};
+    static const char *const said[] = {
+        "berth replay", "no base precedes it", "newer berth-kube", "unknown input", "template",
+        "base64",       "unknown profile",     "unknown profile"};
     (void)state;
     for (size_t i = 0; i < ROWS(records); i++) {
         struct store *store = store_memory_new();
@@ -398,35 +399,35 @@ static void what_was_never_written_is_refused(void **state)
     static const struct {
         const char *changes, *said;
     } rows[] = {
-        {ROLE RENEW("0",                                                                                                       "0"),                                                                   NULL},
+        {ROLE RENEW("0",                                                                                                       "0"),                                                               NULL},
         {ROLE "[\"roles/n:j\",{\"t\":\"01\",\"namespace\":\"n:j:and-more\",\"job\":\"u\"}]",
-         "roles/n:j cannot be read: nothing has such a name"                                                                                                        },
-        {ROLE "[\"roles/n:j:r\",{\"t\":\"01\",\"namespace\":\"other\",\"job\":\"u\"}]",                                                                                                                    "nothing has such a name"     },
-        {ROLE "[\"roles/n:j:r\",{\"t\":\"01\",\"namespace\":\"n\"}]",                                                                                                                    "nothing has such a name"                                                                                                                          },
+         "roles/n:j cannot be read: its name is invalid"                                                                                                    },
+        {ROLE "[\"roles/n:j:r\",{\"t\":\"01\",\"namespace\":\"other\",\"job\":\"u\"}]",                                                                                                                    "its name is invalid"     },
+        {ROLE "[\"roles/n:j:r\",{\"t\":\"01\",\"namespace\":\"n\"}]",                                                                                                                    "its name is invalid"                                                                                                                      },
         {ROLE TASK("a",                                                                                                                    "\"ordinal\":4294967295,\"attempt\":1,\"instance\":1"),
          "its 'ordinal' is missing or out of range"},
-        {ROLE TASK("a",                                                                           "\"ordinal\":0,\"attempt\":-1,\"instance\":1"),                                                                                                                                                 "its 'attempt'"},
+        {ROLE TASK("a",                                                                           "\"ordinal\":0,\"attempt\":-1,\"instance\":1"),                                                                                                                                             "its 'attempt'"},
         {ROLE TASK("a","\"ordinal\":0,\"attempt\":1"),"its 'instance'"},
-        {ROLE TASK("a",                                                                                                        "\"ordinal\":0,\"attempt\":1,\"instance\":0"),                                                                                                                                                     "it says no instance"},
-        {ROLE TASK("j:r",                                                                                                                    "\"ordinal\":0,\"attempt\":1,\"instance\":1"),                                                                                                                                                                              "nothing has such a name"},
-        {ROLE "[\"task_ends/n:j:r\",{\"ordinal\":4294967295,\"instance\":1}]",                                                                                               "its 'ordinal'"                },
+        {ROLE TASK("a",                                                                                                        "\"ordinal\":0,\"attempt\":1,\"instance\":0"),                                                                                                                                                 "its instance is missing"},
+        {ROLE TASK("j:r",                                                                                                                    "\"ordinal\":0,\"attempt\":1,\"instance\":1"),                                                                                                                                                                          "its name is invalid"},
+        {ROLE "[\"task_ends/n:j:r\",{\"ordinal\":4294967295,\"instance\":1}]",                                                                                           "its 'ordinal'"            },
         {ROLE
-         "[\"task_ends/n:j:r\",{\"ordinal\":0,\"instance\":7}],[\"task_ends/n:j:r\",{\"ordinal\":1,\"instance\":7}]","its instance is another's"},
+         "[\"task_ends/n:j:r\",{\"ordinal\":0,\"instance\":7}],[\"task_ends/n:j:r\",{\"ordinal\":1,\"instance\":7}]","its instance is already used"},
         {ROLE "[\"task_ends/n:j:r\",{\"ordinal\":0,\"instance\":7}]," RENEW("6",                                                 "0"),
-         "it counts fewer instances than there are"},
-        {RENEW("0", "1000000000000"),                                                                                         "its 'places'"},
-        {RENEW("-1",                                               "0"),                                                                 "its 'instances'"},
-        {RENEW("0",                                                                                                                    "0") "," RENEW("0",                                                                                                                                                                                  "0"), "it is not in a base"},
-        {"[\"pods/n:j:r\",{\"t\":\"01\",\"uid\":\"u\"}]",                                                                                                      "nothing has such a name"                                                                                   },
-        {"[\"pods/p\",{\"t\":\"01\",\"uid\":\"u\"}]",                                                                  "nothing has such a name"                                                      },
-        {"[\"pods/n:p\",{\"t\":\"01\"}]",                                                                                                            "nothing has such a name"                                            },
-        {"[\"pods/n:p\",{\"t\":\"01\",\"uid\":\"n:j:r\"}]",                                                                                               "nothing has such a name"                                                                                                                                                                    },
-        {"[\"pods/n:p\",[]]","it is no object"},
-        {"[\"promote/x\",{}]",                          "nothing has such a name"                                         },
-        {"[\"give_back/1\",{}]","its 'not_before'"         },
-        {"[\"tenants/nodes/a\",{}]","nothing has such a name"},
-        {"[\"tenants/queues/\",{}]",                                                                                                              "nothing has such a name"                                                                                                                                                                                                           },
-        {"[\"tenant_past/queues/a\",7]",                                                                  "it is no object"                                                                                              },
+         "its number of instances is too low"},
+        {RENEW("0", "1000000000000"),                                                                                  "its 'places'"},
+        {RENEW("-1",                                               "0"),                                                             "its 'instances'"},
+        {RENEW("0",                                                                                                                    "0") "," RENEW("0",                                                                                                                                                                              "0"), "it is only allowed in a base"},
+        {"[\"pods/n:j:r\",{\"t\":\"01\",\"uid\":\"u\"}]",                                                                                                      "its name is invalid"                                                                                      },
+        {"[\"pods/p\",{\"t\":\"01\",\"uid\":\"u\"}]",                                                                  "its name is invalid"                                                      },
+        {"[\"pods/n:p\",{\"t\":\"01\"}]",                                                                                                            "its name is invalid"                                        },
+        {"[\"pods/n:p\",{\"t\":\"01\",\"uid\":\"n:j:r\"}]",                                                                                      "its name is invalid"                                                                                                                                                       },
+        {"[\"pods/n:p\",[]]","it is not an object"},
+        {"[\"promote/x\",{}]",                              "its name is invalid"                                         },
+        {"[\"give_back/1\",{}]","its 'not_before'"             },
+        {"[\"tenants/nodes/a\",{}]",          "its name is invalid"},
+        {"[\"tenants/queues/\",{}]",                                                                                                      "its name is invalid"                                                                                                                                                                                                  },
+        {"[\"tenant_past/queues/a\",7]",                                                                  "it is not an object"                                                                                          },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -456,7 +457,7 @@ static void plans_of_no_time_are_refused(void **state)
                                    "{\"n\":1,\"now\":-7}}",
                                    &err),
                      -EBADMSG);
-    assert_non_null(strstr(err.text, "at no moment that there is"));
+    assert_non_null(strstr(err.text, "the time of its plan is out of range"));
 }
 
 /* The daemon's replay rejects berth-kube's journal. */

@@ -38,7 +38,7 @@ static int list(struct plugin_ask *a, const struct plugin_options *o, struct str
     }
     size_t refused = plugin_loaded_refused(loaded);
     if (rc == 0 && refused)
-        (void)fprintf(trouble, "%zu job%s left out: the API server accepts no trial of the pods from your user.\n",
+        (void)fprintf(trouble, "%zu job%s left out: the API server rejects a dry run of the pods from your user.\n",
                       refused, refused == 1 ? " is" : "s are");
     plugin_loaded_free(loaded);
     return rc;
@@ -50,20 +50,20 @@ static const struct {
     size_t words;
     const char *needs;
 } verbs[] = {
-    {"why",   2, "'why' needs the name of a pod or of a job: kubectl berth why POD"},
-    {"queue", 1, "'queue' takes no name"                                           },
-    {"nodes", 1, "'nodes' takes no name"                                           },
+    {"why",   2, "'why' needs the name of a pod or job: kubectl berth why POD"},
+    {"queue", 1, "'queue' takes no arguments"                                 },
+    {"nodes", 1, "'nodes' takes no arguments"                                 },
 };
 
 /* Returns what is wrong with the arguments; NULL: nothing. */
 static const char *words_wrong(const struct plugin_options *o)
 {
     if (o->words_len == 0)
-        return "say what: why, queue or nodes; see 'kubectl berth --help'";
+        return "missing command: why, queue or nodes; see 'kubectl berth --help'";
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (strcmp(verbs[i].name, o->words[0]) == 0)
             return o->words_len == verbs[i].words ? NULL : verbs[i].needs;
-    return "the verbs are why, queue and nodes; see 'kubectl berth --help'";
+    return "unknown command; the commands are why, queue and nodes; see 'kubectl berth --help'";
 }
 
 static int ask(const struct plugin_options *o, FILE *out, FILE *trouble)

@@ -33,20 +33,20 @@ void plugin_job_told(struct arena *arena, const json_t *job, int64_t now_ns, str
     const char *queue = plugin_text(job, "spec", "queue");
     int64_t created_ns = now_ns;
     (void)timestamp_parse_text(plugin_text(job, "metadata", "creationTimestamp"), &created_ns, NULL);
-    str_addf(to, "job %s/%s is %s; %s old, in the queue %s.\n", plugin_text(job, "metadata", "namespace"),
-             plugin_text(job, "metadata", "name"), *phase ? phase : "not seen by berth-kube yet",
+    str_addf(to, "job %s/%s is %s; %s old, queue %s.\n", plugin_text(job, "metadata", "namespace"),
+             plugin_text(job, "metadata", "name"), *phase ? phase : "not processed by berth-kube yet",
              plugin_age(arena, now_ns - created_ns), *queue ? queue : "default");
     str_addf(to,
-             "Tasks: %" JSON_INTEGER_FORMAT " waiting, %" JSON_INTEGER_FORMAT " running, %" JSON_INTEGER_FORMAT
-             " ended well; %" JSON_INTEGER_FORMAT " pods failed, %" JSON_INTEGER_FORMAT " restarts.\n",
+             "Tasks: %" JSON_INTEGER_FORMAT " pending, %" JSON_INTEGER_FORMAT " running, %" JSON_INTEGER_FORMAT
+             " succeeded; %" JSON_INTEGER_FORMAT " pods failed, %" JSON_INTEGER_FORMAT " restarts.\n",
              number_of(job, "pending"), number_of(job, "running"), number_of(job, "succeeded"),
              number_of(job, "failed"), number_of(job, "restarts"));
     condition_print(job, "Accepted", "False", to);
     condition_print(job, "Failed", "True", to);
     if (*reason)
-        str_addf(to, "berth-kube says: %s\n", reason);
+        str_addf(to, "Reason: %s\n", reason);
     if (!*phase)
-        str_add(to, "If that stays so, look whether berth-kube runs.\n");
+        str_add(to, "If this persists, check that berth-kube is running.\n");
 }
 
 /* Prints its pods and their nodes. */
@@ -67,7 +67,7 @@ static void pods_print(struct plugin_ask *a, const char *name, struct str *to)
         plugin_row(&table);
     }
     if (json_array_size(items))
-        str_add(to, "\nIts pods ('kubectl berth why' tells of each why it is there)\n");
+        str_add(to, "\nPods ('kubectl berth why POD' explains the placement of each)\n");
     plugin_table_print(&table, false, to);
     json_decref(list);
 }
@@ -100,10 +100,8 @@ static int plan_print(struct plugin_ask *a, const json_t *job, struct plugin_loa
         if (project_role_there(project, id))
             role_print(&v, id, name, to);
         else
-            str_addf(
-                to,
-                "\nrole %s\n  More cannot be said: the API server does not accept a trial of its pods from your user.\n",
-                name);
+            str_addf(to, "\nrole %s\n  No details: the API server rejects a dry run of its pods from your user.\n",
+                     name);
     }
     plugin_view_done(&v);
     return 0;

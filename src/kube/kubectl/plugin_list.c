@@ -50,8 +50,8 @@ static void actions_add(struct queue *q)
             continue;
         row.tasks = 1;
         row.node = a.node;
-        row.reason = a.op == BERTH_PLACE ? arena_fmt(&q->v->arena, "it is placed on %s now", a.node)
-                                         : arena_fmt(&q->v->arena, "room is made for it on %s: %zu pod%s to stop",
+        row.reason = a.op == BERTH_PLACE ? arena_fmt(&q->v->arena, "the plan places it on %s now", a.node)
+                                         : arena_fmt(&q->v->arena, "waits for preemption on %s: %zu pod%s to stop",
                                                      a.node, a.waits_len, a.waits_len == 1 ? " has" : "s have");
         vec_push(&q->rows, row);
     }
@@ -114,7 +114,7 @@ void plugin_queue(struct plugin_view *v, const char *namespace, bool json, struc
     if (json) {
         queue_json(&q, to);
     } else if (q.rows.len == 0) {
-        str_add(to, "Nothing waits.\n");
+        str_add(to, "No pending pods or jobs.\n");
     } else {
         for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
             plugin_cell(&table, "%s", heads[i]);
@@ -209,8 +209,8 @@ static void nodes_json(const struct nodes *n, struct str *to)
 
 void plugin_nodes(struct plugin_view *v, bool json, struct str *to)
 {
-    static const char *const heads[] = {"NODE", "CPU",   "ASKED", "FREE", "MEMORY", "ASKED", "FREE",
-                                        "PODS", "THERE", "FREE",  "GPUS", "ASKED",  "FREE"};
+    static const char *const heads[] = {"NODE", "CPU",  "REQUESTED", "FREE", "MEMORY",    "REQUESTED", "FREE",
+                                        "PODS", "USED", "FREE",      "GPUS", "REQUESTED", "FREE"};
     enum { HEADS = sizeof heads / sizeof *heads };
     struct nodes n = {.v = v};
     struct plugin_table table = {0};

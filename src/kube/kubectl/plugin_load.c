@@ -255,7 +255,7 @@ static int outcome(const struct plugin_loaded *l, struct berth_err *err)
     if (l->code)
         return err_set(err, -l->code, "%s", l->trouble.at);
     if (l->left)
-        return err_set(err, ETIMEDOUT, "the API server did not tell all there is within a minute%s%s",
+        return err_set(err, ETIMEDOUT, "reading the objects from the API server took longer than a minute%s%s",
                        l->trouble.len ? "; " : "", str_text(&l->trouble));
     return 0;
 }

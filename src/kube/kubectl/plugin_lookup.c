@@ -30,7 +30,7 @@ void plugin_pod_condition(const json_t *pod, struct str *to)
         const char *status = json_string_value(json_object_get(one, "status"));
         const char *message = json_string_value(json_object_get(one, "message"));
         if (type && status && message && strcmp(type, "PodScheduled") == 0 && strcmp(status, "False") == 0)
-            str_addf(to, "Its condition says: %s\n", message);
+            str_addf(to, "PodScheduled condition: %s\n", message);
     }
 }
 
@@ -41,7 +41,7 @@ static void gates_print(const json_t *gates, struct str *to)
         const char *name = json_string_value(json_object_get(json_array_get(gates, i), "name"));
         str_addf(to, "%s%s", i ? ", " : "", name ? name : "");
     }
-    str_add(to, "): it is not placed until whoever set them has removed them.\n");
+    str_add(to, "): it is not placed until they are removed.\n");
 }
 
 bool plugin_pod_told(struct plugin_ask *a, const json_t *pod, int64_t now_ns, struct str *to)
@@ -64,8 +64,8 @@ bool plugin_pod_told(struct plugin_ask *a, const json_t *pod, int64_t now_ns, st
     if (over)
         return true;
     if (!is_ours(a, scheduler)) {
-        str_addf(to, "It names the scheduler %s, which is not Berth%s.\n", scheduler,
-                 *node ? ": why it is there, that one would know" : ": that one has to place it");
+        str_addf(to, "Its schedulerName is %s, which is not a Berth scheduler%s.\n", scheduler,
+                 *node ? "; Berth cannot explain its placement" : "; Berth does not place it");
         plugin_pod_condition(pod, to);
         return true;
     }
@@ -109,7 +109,7 @@ static void event_print(struct plugin_ask *a, const char *name, struct str *to)
     }
     const char *message = json_string_value(json_object_get(last, "message"));
     if (message)
-        str_addf(to, "The scheduler's last event says: %s\n", message);
+        str_addf(to, "Last scheduling event: %s\n", message);
     json_decref(list);
 }
 
@@ -148,10 +148,9 @@ static int unknown(struct plugin_ask *a, const char *kind, const char *name, str
         names_add(a, jobs.at, &names);
     const char *similar = suggest(name, candidate, &names);
     if (similar)
-        (void)err_set(err, ENOENT, "there is no %s '%s' in the namespace %s; did you mean '%s'?", kind, name,
-                      a->namespace, similar);
+        (void)err_set(err, ENOENT, "no %s '%s' in namespace %s; did you mean '%s'?", kind, name, a->namespace, similar);
     else
-        (void)err_set(err, ENOENT, "there is no %s '%s' in the namespace %s; -n names another", kind, name,
+        (void)err_set(err, ENOENT, "no %s '%s' in namespace %s; use -n to choose another namespace", kind, name,
                       a->namespace);
     vec_done(&names.at);
     return -ENOENT;
@@ -172,7 +171,7 @@ static int pod_explain(struct plugin_ask *a, const json_t *pod, struct plugin_lo
     str_addf(&id, "%s:%s", plugin_text(pod, "metadata", "namespace"), plugin_text(pod, "metadata", "name"));
     const char *workload = id.len > BERTH_NAME_MAX ? plugin_text(pod, "metadata", "uid") : id.at;
     if (!project_holder(project, workload, &holder))
-        str_add(to, "It has changed while it was looked at; ask again.\n");
+        str_add(to, "The pod changed during the query; run the command again.\n");
     else if (*holder.node)
         plugin_why_placed(&v, &holder, to);
     else
@@ -211,7 +210,7 @@ static int rights(int rc, const char *verb, const char *what, const struct plugi
     if (rc != -EACCES)
         return rc;
     return err_set(err, EACCES,
-                   "your user may not %s %s in the namespace %s (%.*s); ask an administrator for the role berth-viewer",
+                   "your user may not %s %s in namespace %s (%.*s); ask an administrator for the role berth-viewer",
                    verb, what, a->namespace, 200, err->text);
 }
 
@@ -223,7 +222,7 @@ int plugin_ask_why(struct plugin_ask *a, const char *name, struct str *to, struc
     bool pod = slash && (strncmp(name, "pod", 3) == 0 || strncmp(name, "po/", 3) == 0);
     json_t *object = NULL;
     if (!name_plain(bare) || !name_plain(a->namespace) || (slash && !job && !pod))
-        return err_set(err, EINVAL, "'%s' is no name of a pod or a job: NAME, pod/NAME or job/NAME", name);
+        return err_set(err, EINVAL, "'%s' is not the name of a pod or job; expected NAME, pod/NAME or job/NAME", name);
     if (!job) {
         str_addf(&path, "/api/v1/namespaces/%s/pods/%s", a->namespace, bare);
         int rc = plugin_get(&a->link, path.at, &object, err);

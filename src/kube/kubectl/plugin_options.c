@@ -10,15 +10,14 @@
 
 #define AT(field) offsetof(struct plugin_options, field)
 static const struct flag flags[] = {
-    {"namespace",      FLAG_TEXT,   AT(namespace),      "NAME",  0, 0, "or -n: of the pod; that of the context if not given"},
-    {"output",         FLAG_TEXT,   AT(output),         "json",  0, 0, "or -o: of queue and nodes, for programs"            },
-    {"kubeconfig",     FLAG_TEXT,   AT(kubeconfig),     "FILE",  0, 0, "else $KUBECONFIG, or ~/.kube/config"                },
-    {"context",        FLAG_TEXT,   AT(context),        "NAME",  0, 0, "of the kubeconfig; its current one if not given"    },
-    {"scheduler-name", FLAG_TEXT,   AT(scheduler_name), "NAMES", 0, 0,
-     "as berth-kube has it; '" SCHEDULERS "', as in its manifests, if not given"                                            },
-    {"profile",        FLAG_TEXT,   AT(profile),        "NAME",  0, 0, "as berth-kube has it; 'default' if not given"       },
-    {"version",        FLAG_SWITCH, AT(version),        NULL,    0, 0, "print the version"                                  },
-    {"help",           FLAG_SWITCH, AT(help),           NULL,    0, 0, "print this"                                         },
+    {"namespace",      FLAG_TEXT,   AT(namespace),      "NAME",  0, 0, "or -n: namespace; the context's if not given"  },
+    {"output",         FLAG_TEXT,   AT(output),         "json",  0, 0, "or -o: output format of queue and nodes"       },
+    {"kubeconfig",     FLAG_TEXT,   AT(kubeconfig),     "FILE",  0, 0, "default: $KUBECONFIG, then ~/.kube/config"     },
+    {"context",        FLAG_TEXT,   AT(context),        "NAME",  0, 0, "default: the current context of the kubeconfig"},
+    {"scheduler-name", FLAG_TEXT,   AT(scheduler_name), "NAMES", 0, 0, "as for berth-kube; default: '" SCHEDULERS "'"  },
+    {"profile",        FLAG_TEXT,   AT(profile),        "NAME",  0, 0, "as for berth-kube; default: 'default'"         },
+    {"version",        FLAG_SWITCH, AT(version),        NULL,    0, 0, "print the version"                             },
+    {"help",           FLAG_SWITCH, AT(help),           NULL,    0, 0, "print this help"                               },
 };
 #undef AT
 enum { FLAGS = sizeof flags / sizeof *flags };
@@ -48,7 +47,7 @@ static int split(int argc, char *const *argv, char **ret_argv, int *ret_argc, st
             continue;
         }
         if (to->words_len == PLUGIN_WORDS_MAX)
-            return err_set(err, EINVAL, "'%s' is one word too many; see 'kubectl berth --help'", word);
+            return err_set(err, EINVAL, "unexpected argument '%s'; see 'kubectl berth --help'", word);
         to->words[to->words_len++] = word;
     }
     *ret_argc = len;
@@ -66,29 +65,27 @@ int plugin_options_read(int argc, char *const *argv, struct plugin_options *ret,
     if (rc < 0)
         return rc;
     if (ret->output && strcmp(ret->output, "json") != 0)
-        return err_set(err, EINVAL, "-o is json, not '%s'; without it there is text for people", ret->output);
+        return err_set(err, EINVAL, "-o must be json, not '%s'; without it the output is text", ret->output);
     return 0;
 }
 
 void plugin_help(FILE *to)
 {
     (void)fprintf(
-        to, "kubectl berth - why pods are where they are, and what those wait for that have no place.\n\n"
+        to, "kubectl berth - explains the placement of pods and why pods are pending.\n\n"
             "usage: kubectl berth why POD|JOB [OPTION...]\n"
             "       kubectl berth queue [OPTION...]\n"
             "       kubectl berth nodes [OPTION...]\n\n"
-            "  why POD                  where it is and by which scores, or why it waits and what would help\n"
-            "  why JOB                  the same of a Job of berth.dev; pod/NAME and job/NAME say which is meant\n"
-            "  queue                    what waits, in the order of the plan; with -n of one namespace\n"
-            "  nodes                    what nodes have, what is asked of them, and what is free\n\n");
+            "  why POD                  show the node and its scores, or why the pod is pending and what would help\n"
+            "  why JOB                  the same for a Job of berth.dev; use pod/NAME or job/NAME if both exist\n"
+            "  queue                    list pending pods and jobs in the order of the plan; with -n of one namespace\n"
+            "  nodes                    list the allocatable, requested and free resources of nodes\n\n");
     flags_print(flags, FLAGS, to);
-    (void)fprintf(
-        to,
-        "\nLists what berth-kube watches and makes the plan that it makes; nothing is changed. Needs the rights of the\n"
-        "role berth-viewer (packaging/kubernetes/rbac.yaml).\n"
-        "\nexamples:\n"
-        "  kubectl berth why train-0 -n vision\n"
-        "  kubectl berth why job/train\n"
-        "  kubectl berth queue -o json\n"
-        "\nexit codes: 0 told, 1 failure or unknown name, 2 the command line is wrong\n");
+    (void)fprintf(to, "\nReads the objects that berth-kube watches and computes the same plan; changes nothing. Needs\n"
+                      "the rights of the ClusterRole berth-viewer (packaging/kubernetes/rbac.yaml).\n"
+                      "\nexamples:\n"
+                      "  kubectl berth why train-0 -n vision\n"
+                      "  kubectl berth why job/train\n"
+                      "  kubectl berth queue -o json\n"
+                      "\nexit codes: 0 success, 1 failure or unknown name, 2 invalid command line\n");
 }

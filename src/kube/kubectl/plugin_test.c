@@ -57,23 +57,24 @@ static void too_little_left(void **state)
     scene_pod(&s, "p", "", "", CPU("3"));
     assert_string_equal(
         why(&s, "p"),
-        "It asks for 3 cpu.\n"
-        "It is number 1 of 1 that wait.\n"
-        "\nWhy it has no place\n"
+        "It requests 3 cpu.\n"
+        "Position 1 of 1 pending workloads.\n"
+        "\nWhy it is pending\n"
         "  - 2 of 3 nodes have too little cpu left: 3 needed, at most 2 free\n"
-        "  - 1 of 3 nodes has a taint that is not tolerated\n"
-        "\nThe nearest nodes\n"
-        "  - n3 has a taint that is not tolerated: k\n"
+        "  - 1 of 3 nodes has an untolerated taint\n"
+        "\nNearest nodes\n"
+        "  - n3 has an untolerated taint: k\n"
         "  - n2 has 2 of cpu free, 3 needed\n"
         "  - n1 has 1 of cpu free, 3 needed\n"
-        "\nWho holds what it waits for, the lowest priority first\n"
-        "  cpu of n2: 2 of 4 held, by default/b (2, priority 0).\n"
-        "  cpu of n1: 3 of 4 held, by default/a (3, priority 5).\n"
-        "\nWould it help to stop others?\n"
-        "  Not with its priority of 0: with one above 0 room would be made for it on n2 by stopping default/b (priority 0).\n"
-        "\nWith which changes it would start now\n"
-        "  - with 2 of cpu instead of 3: on n2\n"
-        "  - if it tolerated all taints: on n3\n");
+        "\nPods that use the missing resources, lowest priority first\n"
+        "  cpu of n2: 2 of 4 allocated, to default/b (2, priority 0).\n"
+        "  cpu of n1: 3 of 4 allocated, to default/a (3, priority 5).\n"
+        "\nPreemption\n"
+        "  Its priority 0 is too low to preempt other pods. With a priority above 0, it would get room on n2 by "
+        "preempting default/b (priority 0).\n"
+        "\nChanges with which it would start now\n"
+        "  - with 2 cpu instead of 3: on n2\n"
+        "  - with a toleration for all taints: on n3\n");
 }
 
 #define APART                                                                                                          \
@@ -89,27 +90,27 @@ static void one_thing_in_its_way(void **state)
         const char *label, *other, *n2, *spec;
         const char *want, *also; /* expected parts; NULL: none */
     } rows[] = {
-        {"labels",        "",                                                                      "",                    "nodeSelector: {disk: ssd}",                                      "all 2 nodes do not have the labels that are required",
-         "  - without its node selector and required node affinity: on n"                                                                                                                                                                                                                                },
-        {"neighbours",    "",                                                                      "unschedulable: true", APART,                                                            "n1 is near pods that must stay apart",
-         "  - without its required pod affinity and anti-affinity: on n1\n"                                                                                                                                                                                                                              },
-        {"spread",        "",                                                                      "unschedulable: true", SPREAD,                                                           "would make the spread too uneven",
-         "  - without its required topology spread: on n1\n"                                                                                                                                                                                                                                             },
+        {"labels",        "",                                                                      "",                    "nodeSelector: {disk: ssd}",                                      "all 2 nodes do not match the required labels",
+         "  - without its node selector and required node affinity: on n"                                                                                                                                                                                                                                 },
+        {"neighbours",    "",                                                                      "unschedulable: true", APART,                                                            "n1 does not satisfy the required pod anti-affinity",
+         "  - without its required pod affinity and anti-affinity: on n1\n"                                                                                                                                                                                                                               },
+        {"spread",        "",                                                                      "unschedulable: true", SPREAD,                                                           "would violate the spread constraint",
+         "  - without its required topology spread: on n1\n"                                                                                                                                                                                                                                              },
         {"ports",         "containers: [{name: c, ports: [{hostPort: 80}]}]",                      "unschedulable: true",
          "containers: [{name: c, ports: [{hostPort: 80}]}]",                                                                                                                                "n1 has the port in use",
-         "  - without its host ports: on n1\n"                                                                                                                                                                                                                                                           },
+         "  - without its host ports: on n1\n"                                                                                                                                                                                                                                                            },
         {"cordoned",      CPU("4"),                                                                "unschedulable: true", CPU("1"),
-         "n2 has a taint that is not tolerated: node.kubernetes.io/unschedulable",                                                                                                                                                                                "  - without a request of cpu: on n1\n"},
+         "n2 has an untolerated taint: node.kubernetes.io/unschedulable",                                                                                                                                                                                         "  - without a request for cpu: on n1\n"},
         {"never",         CPU("3"),                                                                "unschedulable: true", CPU("2") ", priority: 7, preemptionPolicy: Never",
-         "Stopping default/other (priority 0) would make room on n1, but its preemptionPolicy is Never: nobody is stopped "
-         "for it.\n",                                                                                                                                                                                                                                             NULL                                   },
-        {"nothing helps", "",                                                                      "",                    "nodeSelector: {disk: ssd}, " CPU("9"),
-         "  No: wherever others were stopped, it would have no place.\n",                                                                                                                                                                                         "  Nothing of what was tried"          },
+         "Stopping default/other (priority 0) would make room on n1, but the preemptionPolicy of the pending pod is Never.\n",
+         NULL                                                                                                                                                                                                                                                                                             },
+        {"nothing helps", "",                                                                      "",                    "nodeSelector: {disk: ssd}, " CPU("9"),                           "  Preemption would not help on any node.\n",
+         "  None of the changes that were tried would help"                                                                                                                                                                                                                                               },
         {"two amounts",   "containers: [{name: c, resources: {requests: {cpu: 3, memory: 6Gi}}}]", "unschedulable: true",
          "containers: [{name: c, resources: {requests: {cpu: 2, memory: 4Gi}}}]",                                                                                                           "n1 has 1 of cpu free, 2 needed; has 2Gi of memory free, 4Gi needed",
-         "  - with less of all it asks for, 1 cpu, 2Gi memory: on n1\n"                                                                                                                                                                                                                                  },
+         "  - with lower requests for all resources, 1 cpu, 2Gi memory: on n1\n"                                                                                                                                                                                                                          },
         {"a claim",       "",                                                                      "",                    "volumes: [{name: v, persistentVolumeClaim: {claimName: none}}]", "persistentvolumeclaim",
-         NULL                                                                                                                                                                                                                                                                                            },
+         NULL                                                                                                                                                                                                                                                                                             },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -134,7 +135,7 @@ static void what_is_advised_helps(void **state)
     scene_node(&s, "n1", "a", "");
     scene_pod(&s, "a", "", "n1", CPU("2750m"));
     scene_pod(&s, "p", "", "", CPU("2"));
-    assert_non_null(strstr(why(&s, "p"), "  - with 1.25 of cpu instead of 2: on n1\n"));
+    assert_non_null(strstr(why(&s, "p"), "  - with 1.25 cpu instead of 2: on n1\n"));
     scene_pod(&s, "q", "", "", CPU("1250m"));
     assert_string_equal(scene_says(&s), "?p q->n1");
 }
@@ -147,12 +148,12 @@ static void with_others_before_it(void **state)
     scene_node(&s, "n1", "a", "");
     scene_pod(&s, "first", "", "", CPU("3"));
     scene_pod(&s, "p", "", "", CPU("3"));
-    assert_string_equal(why(&s, "first"),
-                        "It asks for 3 cpu.\nThere is room for it on n1, and the plan places it there now. "
-                        "If it goes on waiting, look whether berth-kube runs.\n");
+    assert_string_equal(why(&s, "first"), "It requests 3 cpu.\nThe plan places it on n1 now. "
+                                          "If it stays pending, check that berth-kube is running.\n");
     const char *text = why(&s, "p");
-    assert_non_null(strstr(text, "It is number 1 of 1 that wait.\n"));
-    assert_non_null(strstr(text, "with a priority above those that wait before it, it would go to n1.\n"));
+    assert_non_null(strstr(text, "Position 1 of 1 pending workloads.\n"));
+    assert_non_null(
+        strstr(text, "with a higher priority than the pods ahead of it in the queue, it would go to n1.\n"));
 }
 
 static void room_is_made(void **state)
@@ -163,7 +164,7 @@ static void room_is_made(void **state)
     scene_node(&s, "n1", "a", "");
     scene_pod(&s, "low", "", "n1", CPU("3"));
     scene_pod(&s, "p", "", "", CPU("3") ", priority: 10");
-    assert_string_equal(why(&s, "p"), "It asks for 3 cpu.\nIt is promised a place on n1, as soon as these are gone: "
+    assert_string_equal(why(&s, "p"), "It requests 3 cpu.\nIt will be placed on n1 after these pods have stopped: "
                                       "default/low (priority 0).\n");
 }
 
@@ -180,9 +181,8 @@ static void a_quota_is_named(void **state)
     scene_node(&s, "n1", "a", "");
     scene_pod(&s, "p", "berth.dev/queue: small", "", CPU("2"));
     const char *text = why(&s, "p");
-    if (!strstr(text, "in the queue small, ordered by fifo.\n") ||
-        !strstr(text, "the quota queue/small has 0 of 1 cpu") ||
-        !strstr(text, "  - with 1 of cpu instead of 2: on n1\n"))
+    if (!strstr(text, "queue: small, ordered by fifo.\n") || !strstr(text, "quota queue/small: 0 of 1 cpu") ||
+        !strstr(text, "  - with 1 cpu instead of 2: on n1\n"))
         fail_msg("%s", text);
 }
 
@@ -195,28 +195,28 @@ static void in_its_place(void **state)
         const char *want;
     } rows[] = {
         {"best",     "",                    "",                    NULL,
-         "\nWhy there\n"
-         "  If it came now, n1 would be the best of the nodes that could take it:\n"
+         "\nWhy this node\n"
+         "  If the pod were placed now, n1 would be the best feasible node:\n"
          "  NODE       SCORE  least_allocated  gpu_spare\n"
          "  n1 (here)  187.5             87.5      100.0\n"
-         "  n2         187.5             87.5      100.0\n"                                             },
+         "  n2         187.5             87.5      100.0\n"                                                            },
         {"only",     "",                    "unschedulable: true", NULL,
-         "\nWhy there\n"
-         "  If it came now, n1 would be the only node that could take it:\n"
+         "\nWhy this node\n"
+         "  If the pod were placed now, n1 would be the only feasible node:\n"
          "  NODE       SCORE  least_allocated  gpu_spare\n"
-         "  n1 (here)  187.5             87.5      100.0\n"                                             },
+         "  n1 (here)  187.5             87.5      100.0\n"                                                            },
         {"another",  "",                    "",                    CPU("2"),
-         "\nWhy there\n"
-         "  If it came now, it would go to n2 instead; the cluster was another one when it was placed:\n"
+         "\nWhy this node\n"
+         "  If the pod were placed now, it would go to n2 instead; the cluster has changed since it was placed:\n"
          "  NODE       SCORE  least_allocated  gpu_spare\n"
          "  n2         187.5             87.5      100.0\n"
-         "  n1 (here)  162.5             62.5      100.0\n"                                             },
+         "  n1 (here)  162.5             62.5      100.0\n"                                                            },
         {"not here", "unschedulable: true", "",                    NULL,
-         "\nWhy there\n"
-         "  If it came now, n1 would not take it, and it would go to n2; what has its place keeps it:\n"},
+         "\nWhy this node\n"
+         "  If the pod were placed now, n1 would not be feasible and it would go to n2; placed pods keep their node:\n"},
         {"nowhere",  "unschedulable: true", "unschedulable: true", NULL,
-         "\nWhy there\n"
-         "  If it came now, no node would take it; what has its place keeps it.\n"                      },
+         "\nWhy this node\n"
+         "  If the pod were placed now, no node would be feasible; placed pods keep their node.\n"                     },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -260,13 +260,12 @@ static void by_its_own_profile(void **state)
     assert_int_equal(plugin_view_init(&v, s.p, s.tenants, &two, NOW_NS, NULL), 0);
     assert_true(project_holder(s.p, "default:p", &holder));
     plugin_why_placed(&v, &holder, &s.text);
-    assert_string_equal(s.text.at,
-                        "\nWhy there\n"
-                        "  If it came now, n1 would be the best of the nodes that could take it:\n"
-                        "  NODE       SCORE  most_allocated  gpu_spare\n"
-                        "  n1 (here)   37.5           -62.5      100.0\n"
-                        "  n2          12.5           -87.5      100.0\n"
-                        "  By the profile 'pack': 100 points are the most that a score of weight 1 can give.\n");
+    assert_string_equal(s.text.at, "\nWhy this node\n"
+                                   "  If the pod were placed now, n1 would be the best feasible node:\n"
+                                   "  NODE       SCORE  most_allocated  gpu_spare\n"
+                                   "  n1 (here)   37.5           -62.5      100.0\n"
+                                   "  n2          12.5           -87.5      100.0\n"
+                                   "  Profile 'pack'; a score of weight 1 gives at most 100 points.\n");
     plugin_view_done(&v);
 }
 
@@ -294,13 +293,13 @@ static void lists(void **state)
     assert_string_equal(
         text.at,
         "#  NAMESPACE  POD OR JOB:ROLE  QUEUE  PRIORITY  AGE  WHY\n"
-        "-  default    fits             -      0         5m   it is placed on n1 now\n"
-        "1  default    urgent           -      3         5m   1 of 2 nodes has a taint that is not tolerated; 1 more\n"
-        "2  default    big              -      0         5m   1 of 2 nodes has a taint that is not tolerated; 1 more\n"
-        "Nothing waits.\n"
-        "NODE          CPU  ASKED  FREE  MEMORY  ASKED  FREE  PODS  THERE  FREE  GPUS  ASKED  FREE\n"
-        "g (cordoned)    8      0     8    16Gi      0  16Gi     5      0     5     4      0     4\n"
-        "n1              4    1.5   2.5     8Gi      0   8Gi    10      1     9     0      0     0\n");
+        "-  default    fits             -      0         5m   the plan places it on n1 now\n"
+        "1  default    urgent           -      3         5m   1 of 2 nodes has an untolerated taint; 1 more\n"
+        "2  default    big              -      0         5m   1 of 2 nodes has an untolerated taint; 1 more\n"
+        "No pending pods or jobs.\n"
+        "NODE          CPU  REQUESTED  FREE  MEMORY  REQUESTED  FREE  PODS  USED  FREE  GPUS  REQUESTED  FREE\n"
+        "g (cordoned)    8          0     8    16Gi          0  16Gi     5     0     5     4          0     4\n"
+        "n1              4        1.5   2.5     8Gi          0   8Gi    10     1     9     0          0     0\n");
     str_clear(&text);
     plugin_queue(&v, NULL, true, &text);
     json_t *root = json_loads(text.at, 0, NULL);
@@ -329,11 +328,11 @@ static void objects_alone(void **state)
          true,                                                                                                                "pod d/p has ended: Failed; 0s old, priority 0.\n"},
         {"{metadata: {namespace: d, name: p}, spec: {schedulerName: x}, status: {conditions: [{type: PodScheduled, status: \"False\", "
          "message: no room}]}}",                                                                              true,
-         "pod d/p waits for a node; 0s old, priority 0.\nIt names the scheduler x, which is not Berth: that one has to place "
-         "it.\nIts condition says: no room\n"                                                                                                                                   },
+         "pod d/p waits for a node; 0s old, priority 0.\nIts schedulerName is x, which is not a Berth scheduler; "
+         "Berth does not place it.\nPodScheduled condition: no room\n"                                                                                                          },
         {"{metadata: {namespace: d, name: p}, spec: {schedulerName: berth, schedulingGates: [{name: a}, {name: b}]}}",
-         true,                                                                                                                "pod d/p waits for a node; 0s old, priority 0.\nIt has scheduling gates (a, b): it is not placed until whoever set them "
-         "has removed them.\n"                                                                                                                                    },
+         true,                                                                                                                "pod d/p waits for a node; 0s old, priority 0.\nIt has scheduling gates (a, b): it is not placed until they "
+         "are removed.\n"                                                                                                                                         },
     };
     struct plugin_ask a = {
         .profiles = {.names = (const char *const[]){"berth"}, .len = 1}
@@ -353,9 +352,8 @@ static void objects_alone(void **state)
         "conditions: [{type: Accepted, status: \"False\", message: bad.}]}}");
     plugin_job_told(&a.arena, job, NOW_NS, &text);
     assert_string_equal(
-        text.at,
-        "job d/j is Pending; 0s old, in the queue q.\n"
-        "Tasks: 4 waiting, 0 running, 0 ended well; 0 pods failed, 0 restarts.\nbad.\nberth-kube says: no room.\n");
+        text.at, "job d/j is Pending; 0s old, queue q.\n"
+                 "Tasks: 4 pending, 0 running, 0 succeeded; 0 pods failed, 0 restarts.\nbad.\nReason: no room.\n");
     json_decref(job);
     arena_done(&a.arena);
 }
@@ -369,13 +367,13 @@ static void command_lines(void **state)
         int rc;
         const char *want; /* "verb name namespace output", or a part of the error */
     } rows[] = {
-        {{"why", "p", "-n", "x"},                  0,       "why p x -"                },
-        {{"-n", "x", "why", "p"},                  0,       "why p x -"                },
-        {{"--namespace=x", "queue", "-o", "json"}, 0,       "queue - x json"           },
-        {{"why", "a", "b"},                        -EINVAL, "'b' is one word too many" },
-        {{"nodes", "-o", "wide"},                  -EINVAL, "-o is json, not 'wide'"   },
-        {{"nodes", "-A"},                          -EINVAL, "-A"                       },
-        {{"why", "p", "-n"},                       -EINVAL, "--namespace needs a value"},
+        {{"why", "p", "-n", "x"},                  0,       "why p x -"                  },
+        {{"-n", "x", "why", "p"},                  0,       "why p x -"                  },
+        {{"--namespace=x", "queue", "-o", "json"}, 0,       "queue - x json"             },
+        {{"why", "a", "b"},                        -EINVAL, "unexpected argument 'b'"    },
+        {{"nodes", "-o", "wide"},                  -EINVAL, "-o must be json, not 'wide'"},
+        {{"nodes", "-A"},                          -EINVAL, "-A"                         },
+        {{"why", "p", "-n"},                       -EINVAL, "--namespace needs a value"  },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {

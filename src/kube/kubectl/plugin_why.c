@@ -131,7 +131,7 @@ static void rivals_print(struct plugin_view *v, const struct berth_workload *w, 
         plugin_row(&table);
     }
     plugin_table_print(&table, true, to);
-    str_addf(to, "  By the profile '%s': 100 points are the most that a score of weight 1 can give.\n", profile->name);
+    str_addf(to, "  Profile '%s'; a score of weight 1 gives at most 100 points.\n", profile->name);
 }
 
 void plugin_why_placed(struct plugin_view *v, const struct project_holder *pod, struct str *to)
@@ -139,13 +139,14 @@ void plugin_why_placed(struct plugin_view *v, const struct project_holder *pod, 
     struct project_wish wish;
     struct rival rivals[RIVALS + 1];
     plugin_alone(v, pod->instance);
-    heading(to, "Why there");
+    heading(to, "Why this node");
     if (pod->stopping) {
-        str_add(to, "  It is being stopped; nothing is decided for it any more.\n");
+        str_add(to, "  The pod is terminating; no placement is planned for it.\n");
         return;
     }
     if (!project_wish(v->project, pod->workload, PROJECT_AS_IS, &wish) || wish.why) {
-        str_add(to, "  Nothing can be said of it: what it asks for is not what it was placed by.\n");
+        str_add(to,
+                "  The placement cannot be explained: the pod's requests differ from those that it was placed with.\n");
         return;
     }
     wish.workload.never_preempts = true;
@@ -157,16 +158,20 @@ void plugin_why_placed(struct plugin_view *v, const struct project_holder *pod, 
     for (size_t i = 0; i < len; i++)
         known |= strcmp(rivals[i].node, pod->node) == 0;
     if (len && strcmp(rivals[0].node, pod->node) == 0)
-        str_addf(to, "  If it came now, %s would be %s:\n", pod->node,
-                 len == 1 ? "the only node that could take it" : "the best of the nodes that could take it");
+        str_addf(to, "  If the pod were placed now, %s would be %s:\n", pod->node,
+                 len == 1 ? "the only feasible node" : "the best feasible node");
     else if (len && known)
-        str_addf(to, "  If it came now, it would go to %s instead; the cluster was another one when it was placed:\n",
-                 rivals[0].node);
+        str_addf(
+            to,
+            "  If the pod were placed now, it would go to %s instead; the cluster has changed since it was placed:\n",
+            rivals[0].node);
     else if (len)
-        str_addf(to, "  If it came now, %s would not take it, and it would go to %s; what has its place keeps it:\n",
+        str_addf(to,
+                 "  If the pod were placed now, %s would not be feasible and it would go to %s; placed pods keep their "
+                 "node:\n",
                  pod->node, rivals[0].node);
     else
-        str_add(to, "  If it came now, no node would take it; what has its place keeps it.\n");
+        str_add(to, "  If the pod were placed now, no node would be feasible; placed pods keep their node.\n");
     if (len)
         rivals_print(v, &wish.workload, pod->node, rivals, len, to);
 }
@@ -177,24 +182,24 @@ static void standing_print(struct plugin_view *v, size_t at, struct str *to)
 {
     struct berth_plan *plan = v->choice.plan;
     struct berth_standing s = berth_plan_standing(plan, at);
-    str_addf(to, "It is number %" PRIu32 " of %zu that wait", s.position, berth_plan_pendings(plan));
+    str_addf(to, "Position %" PRIu32 " of %zu pending workloads", s.position, berth_plan_pendings(plan));
     if (s.queue && *s.queue)
-        str_addf(to, ", in the queue %s, ordered by %s", s.queue, s.ranking);
+        str_addf(to, "; queue: %s, ordered by %s", s.queue, s.ranking);
     str_add(to, ".\n");
     if (s.start_ns)
-        str_addf(to, "It is promised %s in %s, when what runs there is expected to have ended.\n", s.node,
-                 plugin_age(&v->arena, s.start_ns - v->now_ns));
+        str_addf(to, "Node %s is reserved for it; expected start in %s, when the pods that run there have ended.\n",
+                 s.node, plugin_age(&v->arena, s.start_ns - v->now_ns));
 }
 
 static void reasons_print(struct plugin_view *v, size_t at, struct str *to)
 {
     struct berth_pending p = berth_plan_pending(v->choice.plan, at);
-    heading(to, "Why it has no place");
+    heading(to, "Why it is pending");
     for (size_t i = 0; i < p.reasons_len; i++) {
         const struct berth_reason *r = &p.reasons[i];
         str_addf(to, "  - %s", r->text);
         if (r->only && r->only != r->nodes)
-            str_addf(to, " (%" PRIu64 " of these for nothing else)", r->only);
+            str_addf(to, " (for %" PRIu64 " of them this is the only reason)", r->only);
         str_add(to, "\n");
     }
 }
@@ -239,13 +244,13 @@ static void holders_print(struct plugin_view *v, const char *node, const struct 
     project_holders(v->project, node, holder_add, &h);
     if (h.at.len)
         qsort(h.at.at, h.at.len, sizeof *h.at.at, by_priority);
-    str_addf(to, "  %s of %s: %s of %s held", need->resource, node, quantity_print(need->resource, use.held, held),
+    str_addf(to, "  %s of %s: %s of %s allocated", need->resource, node, quantity_print(need->resource, use.held, held),
              quantity_print(need->resource, use.there, there));
     for (size_t i = 0; i < h.at.len && i < HOLDERS; i++)
-        str_addf(to, "%s %s/%s (%s, priority %" PRId32 "%s)", i ? "," : ", by", h.at.at[i].namespace, h.at.at[i].name,
+        str_addf(to, "%s %s/%s (%s, priority %" PRId32 "%s)", i ? "," : ", to", h.at.at[i].namespace, h.at.at[i].name,
                  quantity_print(need->resource, amount_of(h.at.at[i].requests, h.at.at[i].requests_len, need->resource),
                                 held),
-                 h.at.at[i].priority, h.at.at[i].stopping ? ", stopping" : "");
+                 h.at.at[i].priority, h.at.at[i].stopping ? ", terminating" : "");
     if (h.at.len > HOLDERS)
         str_addf(to, " and %zu more", h.at.len - HOLDERS);
     str_add(to, ".\n");
@@ -258,14 +263,14 @@ static void nearest_print(struct plugin_view *v, const struct project_holder *po
     CLEANUP(str) struct str held = {0};
     size_t len = berth_plan_nearest(v->choice.plan, at, misses, NEAREST);
     if (len)
-        heading(to, "The nearest nodes");
+        heading(to, "Nearest nodes");
     for (size_t i = 0; i < len; i++) {
         str_addf(to, "  - %s %s\n", misses[i].node, misses[i].text);
         for (size_t k = 0; k < pod->requests_len; k++)
             holders_print(v, misses[i].node, &pod->requests[k], &held);
     }
     if (held.len) {
-        heading(to, "Who holds what it waits for, the lowest priority first");
+        heading(to, "Pods that use the missing resources, lowest priority first");
         str_add(to, held.at);
     }
 }
@@ -297,22 +302,21 @@ static void preemption_print(struct plugin_view *v, const struct berth_workload 
     high.never_preempts = false;
     struct plugin_trial t = plugin_try(v, &high, NULL);
     stops_print(v, t.stops, t.stops_len, &priority, &whom);
-    heading(to, "Would it help to stop others?");
+    heading(to, "Preemption");
     if (t.end == PLUGIN_CLEARED && whom.len && w->never_preempts && priority < w->priority)
-        str_addf(to,
-                 "  Stopping %s would make room on %s, but its preemptionPolicy is Never: nobody is stopped for it.\n",
+        str_addf(to, "  Stopping %s would make room on %s, but the preemptionPolicy of the pending pod is Never.\n",
                  whom.at, t.node);
     else if (t.end == PLUGIN_CLEARED && whom.len)
         str_addf(to,
-                 "  Not with its priority of %" PRId32 ": with one above %" PRId32
-                 " room would be made for it on %s by stopping %s.\n",
+                 "  Its priority %" PRId32 " is too low to preempt other pods. With a priority above %" PRId32
+                 ", it would get room on %s by preempting %s.\n",
                  w->priority, priority, t.node, whom.at);
     else if (t.end == PLUGIN_PLACED)
         str_addf(to,
-                 "  Nobody has to be stopped: with a priority above those that wait before it, it would go to %s.\n",
+                 "  Not needed: with a higher priority than the pods ahead of it in the queue, it would go to %s.\n",
                  t.node);
     else
-        str_add(to, "  No: wherever others were stopped, it would have no place.\n");
+        str_add(to, "  Preemption would not help on any node.\n");
     (void)plugin_try(v, w, NULL);
 }
 
@@ -371,14 +375,14 @@ static bool less_print(struct plugin_view *v, const struct berth_workload *w, co
     if (low < 0 || (!of && low == 0))
         return false;
     if (of && low == 0) {
-        str_addf(to, "  - without a request of %s: on %s\n", of->resource, node);
+        str_addf(to, "  - without a request for %s: on %s\n", of->resource, node);
     } else if (of) {
-        str_addf(to, "  - with %s of %s instead of %s: on %s\n",
+        str_addf(to, "  - with %s %s instead of %s: on %s\n",
                  quantity_print(of->resource, (int64_t)((__int128)of->amount * low / parts), less), of->resource,
                  quantity_print(of->resource, of->amount, asked), node);
     } else {
         struct berth_workload other = cut(v, w, NULL, low, parts);
-        str_add(to, "  - with less of all it asks for, ");
+        str_add(to, "  - with lower requests for all resources, ");
         plugin_amounts(other.shape.requests, other.shape.requests_len, to);
         str_addf(to, ": on %s\n", node);
     }
@@ -392,7 +396,7 @@ static void changes_print(struct plugin_view *v, const struct berth_workload *w,
         const char *text;
     } rows[] = {
         {PROJECT_ANY_LABELS,     "without its node selector and required node affinity"},
-        {PROJECT_ANY_TAINTS,     "if it tolerated all taints"                          },
+        {PROJECT_ANY_TAINTS,     "with a toleration for all taints"                    },
         {PROJECT_ANY_NEIGHBOURS, "without its required pod affinity and anti-affinity" },
         {PROJECT_ANY_SPREAD,     "without its required topology spread"                },
         {PROJECT_ANY_PORTS,      "without its host ports"                              },
@@ -413,10 +417,11 @@ static void changes_print(struct plugin_view *v, const struct berth_workload *w,
             str_addf(&found, "  - %s: on %s\n", rows[i].text, t.node);
     }
     (void)plugin_try(v, w, NULL);
-    heading(to, "With which changes it would start now");
-    str_add(to, found.len ? found.at
-                          : "  Nothing of what was tried: less of what it asks for, other nodes, taints, neighbours, "
-                            "spread or ports.\n");
+    heading(to, "Changes with which it would start now");
+    str_add(to, found.len
+                    ? found.at
+                    : "  None of the changes that were tried would help: lower requests, other nodes, tolerations, "
+                      "pod affinity, topology spread and host ports.\n");
 }
 
 /* ---- the whole explanation -------------------------------------------------------------------------------------- */
@@ -425,13 +430,10 @@ static void planned_print(struct plugin_view *v, const struct berth_action *a, s
 {
     int32_t priority = INT32_MIN;
     if (a->op == BERTH_PLACE) {
-        str_addf(to,
-                 "There is room for it on %s, and the plan places it there now. If it goes on waiting, look whether "
-                 "berth-kube runs.\n",
-                 a->node);
+        str_addf(to, "The plan places it on %s now. If it stays pending, check that berth-kube is running.\n", a->node);
         return;
     }
-    str_addf(to, "It is promised a place on %s, as soon as these are gone: ", a->node);
+    str_addf(to, "It will be placed on %s after these pods have stopped: ", a->node);
     stops_print(v, a->waits, a->waits_len, &priority, to);
     str_add(to, ".\n");
 }
@@ -441,7 +443,7 @@ void plugin_why_waits(struct plugin_view *v, const struct project_holder *pod, s
     struct project_wish wish;
     struct berth_action action;
     if (pod->requests_len) {
-        str_add(to, pod->tasks > 1 ? "Each of its tasks asks for " : "It asks for ");
+        str_add(to, pod->tasks > 1 ? "Each of its tasks requests " : "It requests ");
         plugin_amounts(pod->requests, pod->requests_len, to);
         str_add(to, ".\n");
     }
@@ -451,12 +453,12 @@ void plugin_why_waits(struct plugin_view *v, const struct project_holder *pod, s
         return;
     }
     if (at == SIZE_MAX || !project_wish(v->project, pod->workload, PROJECT_AS_IS, &wish)) {
-        str_add(to, "The plan does nothing about it.\n");
+        str_add(to, "The plan does not include it.\n");
         return;
     }
     standing_print(v, at, to);
     if (wish.why) {
-        heading(to, "Why it has no place");
+        heading(to, "Why it is pending");
         str_addf(to, "  - %s\n", wish.why);
         return;
     }

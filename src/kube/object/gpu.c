@@ -73,7 +73,7 @@ static const char *models_read(struct arena *arena, const char *text, struct kub
         const char *name = name_fold(arena, at, len);
         if (*name && (strlen(name) > NAME_MAX_BYTES || ret->len == MODELS_MAX))
             return "the annotation " KUBE_GPU_MODELS_NOTE
-                   " has too many models, or too long a name; write some such as A100,H100";
+                   " has too many models or too long a name; use a list such as A100,H100";
         if (*name) {
             struct berth_expr *e = ARENA_NEW(arena, struct berth_expr);
             *e = (struct berth_expr){arena_fmt(arena, NAME_KEY "%s", name), BERTH_EXISTS, NULL, 0};
@@ -81,14 +81,14 @@ static const char *models_read(struct arena *arena, const char *text, struct kub
         }
         at += at[len] ? len + 1 : len;
     }
-    return ret->len ? NULL : "the annotation " KUBE_GPU_MODELS_NOTE " names no model; write some such as A100,H100";
+    return ret->len ? NULL : "the annotation " KUBE_GPU_MODELS_NOTE " names no model; use a list such as A100,H100";
 }
 
 static const char *memory_read(struct arena *arena, const char *text, struct kube_terms *ret)
 {
     int64_t bytes;
     if (!kube_quantity_parse(text, strlen(text), 1, &bytes) || bytes <= 0)
-        return "the annotation " KUBE_GPU_MEMORY_NOTE " is no amount of memory; write one such as 40Gi";
+        return "the annotation " KUBE_GPU_MEMORY_NOTE " is not an amount of memory; use one such as 40Gi";
     int64_t mib = bytes / MIB + (bytes % MIB > 0);
     const char **value = arena_alloc(arena, sizeof *value);
     struct berth_expr *e = ARENA_NEW(arena, struct berth_expr);

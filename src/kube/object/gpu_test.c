@@ -75,10 +75,10 @@ static void nonsense(void **state)
     static const struct {
         const char *notes, *why;
     } rows[] = {
-        {"berth.dev/gpu-models: ', ,'",                               "names no model"        },
-        {"berth.dev/gpu-memory: much",                                "is no amount of memory"},
-        {"berth.dev/gpu-memory: '-1'",                                "is no amount of memory"},
-        {"berth.dev/gpu-models: 'a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q'", "too many models"       },
+        {"berth.dev/gpu-models: ', ,'",                               "names no model"            },
+        {"berth.dev/gpu-memory: much",                                "is not an amount of memory"},
+        {"berth.dev/gpu-memory: '-1'",                                "is not an amount of memory"},
+        {"berth.dev/gpu-models: 'a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q'", "too many models"           },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct arena arena;

@@ -30,14 +30,14 @@ struct report_options {
 
 #define AT(field) offsetof(struct report_options, field)
 static const struct flag flags[] = {
-    {"node",       FLAG_TEXT,   AT(node),       "NAME", 0, 0, "of the node that this machine is"                        },
+    {"node",       FLAG_TEXT,   AT(node),       "NAME", 0, 0, "name of this machine's node"                        },
     {"kubeconfig", FLAG_TEXT,   AT(kubeconfig), "FILE", 0, 0,
-     "else $KUBECONFIG, the service account of the pod it runs in, or ~/.kube/config"                                   },
-    {"context",    FLAG_TEXT,   AT(context),    "NAME", 0, 0, "of the kubeconfig; its current one if not given"         },
+     "default: $KUBECONFIG, then the pod's service account, then ~/.kube/config"                                   },
+    {"context",    FLAG_TEXT,   AT(context),    "NAME", 0, 0, "default: the current context of the kubeconfig"     },
     {"root",       FLAG_TEXT,   AT(root),       "DIR",  0, 0,
-     "where the machine's /proc, /sys and /usr/bin/nvidia-smi are; / if not given"                                      },
-    {"once",       FLAG_SWITCH, AT(once),       NULL,   0, 0, "end when the node has its labels; else look every minute"},
-    {"help",       FLAG_SWITCH, AT(help),       NULL,   0, 0, "print this"                                              },
+     "folder with the machine's /proc, /sys and /usr/bin/nvidia-smi; default: /"                                   },
+    {"once",       FLAG_SWITCH, AT(once),       NULL,   0, 0, "exit after labelling; otherwise repeat every minute"},
+    {"help",       FLAG_SWITCH, AT(help),       NULL,   0, 0, "print this help"                                    },
 };
 #undef AT
 enum { FLAGS = sizeof flags / sizeof *flags };
@@ -159,9 +159,9 @@ static void help(FILE *to)
                       "usage: " PROGRAM " --node NAME [OPTION...]\n\n");
     flags_print(flags, FLAGS, to);
     (void)fprintf(to, "\nThe labels are " KUBE_GPU_MODEL_LABEL ", " KUBE_GPU_MEMORY_LABEL
-                      " (MiB of one) and\n" KUBE_GPU_COUNT_LABEL "; where there is no GPU they are taken away.\n"
+                      " (MiB of one) and\n" KUBE_GPU_COUNT_LABEL "; they are removed if there is no GPU.\n"
                       "\nexample:\n  berth-kube report-node --node gpu-7 --once\n"
-                      "\nexit codes: 0 ended as asked, 1 failure, 2 the command line is wrong\n");
+                      "\nexit codes: 0 success, 1 failure, 2 invalid command line\n");
 }
 
 int kube_report_node(int argc, char *const *argv, FILE *out)
@@ -177,7 +177,7 @@ int kube_report_node(int argc, char *const *argv, FILE *out)
         return fflush(out) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     if (rc == 0 && (!r.o.node || strchr(r.o.node, '/')))
-        rc = err_set(&err, EINVAL, "--node is missing: the name of the node that this machine is");
+        rc = err_set(&err, EINVAL, "--node is required: the name of this machine's node");
     if (rc == 0) {
         (void)signal(SIGPIPE, SIG_IGN);
         r.status = run(&r, &err) < 0 ? EXIT_FAILURE : r.status;

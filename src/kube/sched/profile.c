@@ -8,7 +8,7 @@ enum { NAMES_MAX = 64 };
 static int profile_find(const char *name, const struct berth_profile **ret, struct berth_err *err)
 {
     *ret = berth_profile_find(name);
-    return *ret ? 0 : err_set(err, EINVAL, "there is no profile '%s'; see 'berth profiles'", name);
+    return *ret ? 0 : err_set(err, EINVAL, "unknown profile '%s'; see 'berth profiles'", name);
 }
 
 /* NAME or NAME=PROFILE. */
@@ -24,13 +24,14 @@ static int name_read(const char *at, size_t len, struct arena *arena, const stru
     if (is)
         *is = '\0';
     if (!*name)
-        return err_set(err, EINVAL, "--scheduler-name is NAME or NAME=PROFILE, such as berth-pack=pack, not '%.*s'",
-                       (int)len, at);
+        return err_set(err, EINVAL,
+                       "--scheduler-name must be NAME or NAME=PROFILE, such as berth-pack=pack, not '%.*s'", (int)len,
+                       at);
     if (strpbrk(name, "\"\\ \t\r\n"))
-        return err_set(err, EINVAL, "--scheduler-name: a name has no spaces and no quotes, as '%s' does", name);
+        return err_set(err, EINVAL, "--scheduler-name: '%s' must not contain spaces or quotes", name);
     for (size_t i = 0; i < known->len; i++)
         if (strcmp(known->names[i], name) == 0)
-            return err_set(err, EINVAL, "--scheduler-name has '%s' twice; a name has one profile", name);
+            return err_set(err, EINVAL, "--scheduler-name has '%s' twice; each name has one profile", name);
     *ret_name = name;
     *ret_profile = profile == known->own ? "" : profile->name;
     return 0;

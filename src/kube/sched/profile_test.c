@@ -32,12 +32,12 @@ static void as_written(void **state)
         {"a=pack,b=pack",         "default", "a=pack b=pack",                                      0      },
         {"",                      "default", "name at least one",                                  -EINVAL},
         {",,",                    "default", "name at least one",                                  -EINVAL},
-        {"a",                     "nowhere", "--profile: there is no profile 'nowhere'",           -EINVAL},
-        {"a=nowhere",             "default", "--scheduler-name: there is no profile 'now",         -EINVAL},
-        {"a=",                    "default", "there is no profile ''",                             -EINVAL},
+        {"a",                     "nowhere", "--profile: unknown profile 'nowhere'",               -EINVAL},
+        {"a=nowhere",             "default", "--scheduler-name: unknown profile 'now",             -EINVAL},
+        {"a=",                    "default", "unknown profile ''",                                 -EINVAL},
         {"=pack",                 "default", "NAME=PROFILE, such as berth-pack=pack, not '=pack'", -EINVAL},
-        {"a, b",                  "default", "has no spaces and no quotes, as ' b' does",          -EINVAL},
-        {"a\"b=pack",             "default", "has no spaces and no quotes",                        -EINVAL},
+        {"a, b",                  "default", "' b' must not contain spaces or quotes",             -EINVAL},
+        {"a\"b=pack",             "default", "must not contain spaces or quotes",                  -EINVAL},
         {"a,b=pack,a=even",       "default", "has 'a' twice",                                      -EINVAL},
     };
     (void)state;

@@ -121,7 +121,7 @@ static const char *volume_mark(struct errand *e, const struct kube_answer *answe
     const char *version = json_string_value(json_object_get(json_object_get(volume, "metadata"), "resourceVersion"));
     const char *trouble = NULL;
     if (uid && strcmp(uid, e->uid) != 0)
-        trouble = "the volume went to another claim";
+        trouble = "the volume is bound to another claim";
     else if (!version)
         trouble = "the volume cannot be read";
     if (!trouble) {
@@ -210,7 +210,7 @@ bool kube_provision(struct kube_provisioner *p, uint64_t instance)
         return false;
     struct serving s = {.instance = instance, .until_ns = loop_now_ns(p->loop) + PATIENCE_NS};
     if (len > CLAIMS_MAX)
-        s.trouble = mem_strdup("the pod has too many claims that wait for it");
+        s.trouble = mem_strdup("the pod has too many unbound claims");
     serving_ask(p, &s, false);
     vec_push(&p->servings, s);
     look_at(p, s.under_way ? s.until_ns : loop_now_ns(p->loop));
@@ -229,11 +229,11 @@ static bool is_over(struct kube_provisioner *p, struct serving *s)
     if (s->under_way > 0)
         return false;
     if (!project_pod_by_instance(p->project, s->instance, &pod))
-        s->trouble = s->trouble ? s->trouble : mem_strdup("the pod is gone");
+        s->trouble = s->trouble ? s->trouble : mem_strdup("the pod was deleted");
     if (s->trouble || project_volumes_bound(p->project, s->instance))
         return true;
     if (loop_now_ns(p->loop) >= s->until_ns)
-        s->trouble = mem_strdup("nobody bound its volumes within ten minutes");
+        s->trouble = mem_strdup("its volumes were not bound within ten minutes");
     return s->trouble;
 }
 

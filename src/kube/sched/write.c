@@ -257,7 +257,7 @@ static void look_at(struct kube_write *x, const struct kube_answer *answer)
     }
     struct proto_text node = node_of(object.raw);
     if (!proto_is(meta.uid, x->uid))
-        tell(x, KUBE_GONE, "the pod is another one now");
+        tell(x, KUBE_GONE, "another pod now has this name");
     else if (proto_is(node, x->node))
         tell(x, KUBE_DONE, "");
     else if (node.len)

@@ -406,16 +406,18 @@ static const char *why_not(struct tenants *t, const struct tenant_claim *claim, 
 {
     const struct queue_terms terms = queue_terms(t->state, queue);
     if (!state_find(t->state, KIND_QUEUE, queue))
-        return strcmp(queue, QUEUE_DEFAULT) == 0 ? NULL
-                                                 : arena_fmt(arena, "there is no queue %.80s; name another", queue);
+        return strcmp(queue, QUEUE_DEFAULT) == 0
+                   ? NULL
+                   : arena_fmt(arena, "queue %.80s does not exist; choose another queue", queue);
     if (!queue_open(t->state, queue, claim->user, group))
-        return arena_fmt(arena, "queue %s is not for %s%s; name another, or ask who keeps it", queue,
+        return arena_fmt(arena, "queue %s does not accept jobs of %s%s; choose another queue or ask an administrator",
+                         queue,
                          claim->user && *claim->user ? "user "
                          : *group                    ? "group "
                                                      : "this namespace",
                          claim->user && *claim->user ? claim->user : group);
     if (terms.max_time_ns && claim->limit_ns > terms.max_time_ns)
-        return arena_fmt(arena, "queue %s gives %s at most; lower the time limit, or name another queue", queue,
+        return arena_fmt(arena, "queue %s allows at most %s; lower the time limit or choose another queue", queue,
                          duration_text(terms.max_time_ns, arena));
     return NULL;
 }

@@ -118,7 +118,7 @@ struct naming {
 
 static int absent(struct naming *n, const char *key, enum kind kind, const char *name)
 {
-    return err_set(n->err, ENOENT, "%s: there is no %s %.80s yet; make it, or take it out here", key, kinds[kind].name,
+    return err_set(n->err, ENOENT, "%s: %s %.80s does not exist; create it or remove it here", key, kinds[kind].name,
                    name);
 }
 
@@ -180,7 +180,7 @@ static int rules_check(struct call *c, enum kind kind, const char *name, const j
     case KIND_USER:
         rc = user_doc_read(doc, &c->arena, &user, &c->err);
         return rc < 0 ? rc : quota_check_user(c, name, doc);
-    default: return err_set(&c->err, EINVAL, "there is nothing of this kind");
+    default: return err_set(&c->err, EINVAL, "unsupported kind");
     }
 }
 

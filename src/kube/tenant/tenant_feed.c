@@ -261,10 +261,10 @@ static json_t *condition_make(const struct fed *x, const struct tenant_view *vie
     CLEANUP(str) struct str message = {0};
     const char *status = view->accepted ? "True" : "False";
     if (view->accepted)
-        str_add(&message, "It is in force.");
+        str_add(&message, "The spec is in force.");
     else
         str_addf(&message, "%s%s", view->why,
-                 view->in_force ? ". What was accepted before stays in force." : ". It is not in force.");
+                 view->in_force ? ". The last accepted spec stays in force." : ". The spec is not in force.");
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I}", "type", "Accepted", "status", status, "reason",
                      view->accepted ? "Accepted" : "Refused", "message", message.at, "lastTransitionTime",
                      since(x, status, buf), "observedGeneration", (json_int_t)x->generation);

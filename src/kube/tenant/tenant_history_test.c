@@ -416,7 +416,7 @@ static void tasks_and_replay(void **state)
     gone(&r->s, "w-0");
     (void)room_plan(r);
     room_settle(r); /* a base begins here */
-    r->tasks = 0;   /* its job is gone */
+    r->tasks = 0;   /* its job was deleted */
     project_role_drop(r->s.p, "default:train:w");
     r->now_ns += 100 * SECOND_NS;
     gone(&r->s, "w-1");

@@ -64,39 +64,39 @@ static void refusals(void **state)
         enum kind kind;
         const char *name, *spec, *why; /* part of the message; NULL: accepted */
     } rows[] = {
-        {KIND_QUEUE,  "a",       "",                                               NULL                               },
-        {KIND_QUEUE,  "default", "priority: 3",                                    NULL                               },
-        {KIND_QUEUE,  "a.b",     "",                                               "may have only letters"            },
-        {KIND_QUEUE,  "a",       "parent: a",                                      "parent: there is no queue a yet"  },
-        {KIND_QUEUE,  "a",       "parent: b",                                      "parent: there is no queue b yet"  },
-        {KIND_QUEUE,  "a",       "policy: fairy",                                  "policy: there is no policy fairy" },
-        {KIND_QUEUE,  "a",       "policy: sjf",                                    NULL                               },
-        {KIND_QUEUE,  "a",       "users: [ann]",                                   "users: there is no user ann yet"  },
-        {KIND_QUEUE,  "a",       "groups: [g]",                                    "groups: there is no group g yet"  },
-        {KIND_QUEUE,  "a",       "domains: [d]",                                   "domains: there is no domain d"    },
-        {KIND_QUEUE,  "a",       "quota: {limits: {cpus: 4}}",                     "did you mean \"cpu\"?"            },
-        {KIND_QUEUE,  "a",       "quota: {limits: {cpu: 4, gpu: 8, memory: 4Gi}}", NULL                               },
-        {KIND_QUEUE,  "a",       "timeLimit: 2h, maxTime: 1h",                     "timeLimit: is longer than maxTime"},
-        {KIND_QUEUE,  "a",       "timeLimit: 30m, maxTime: 1h, priorityClass: 5",  NULL                               },
-        {KIND_QUEUE,  "a",       "time_limit: 30m, colour: red",                   "colour"                           },
-        {KIND_POLICY, "p",       "formula: 'return age +'",                        "formula"                          },
-        {KIND_POLICY, "p",       "formula: 'return age'",                          NULL                               },
-        {KIND_POLICY, "p",       "ranking: multifactor, weights: {agee: 1}",       "did you mean age?"                },
-        {KIND_GROUP,  "g",       "level: 101",                                     "0 to 100"                         },
-        {KIND_GROUP,  "g",       "level: 5, namespaces: [default], weight: 3",     NULL                               },
-        {KIND_USER,   "ann",     "group: h",                                       "group: there is no group h yet"   },
-        {KIND_DOMAIN, "d",       "nodes: [n1], require: [{key: a, values: [b]}]",  "give it or nodes, not both"       },
-        {KIND_DOMAIN, "d",       "nodes: [n1]",                                    NULL                               },
-        {KIND_QUEUE,  "a",       "quota: 3",                                       "quota: expected"                  },
-        {KIND_QUEUE,  "a",       "quota: {limits: [1]}",                           "limits: expected"                 },
-        {KIND_QUEUE,  "a",       "quota: {limits: {gpu: [1]}}",                    "gpu: expected"                    },
-        {KIND_QUEUE,  "a",       "users: 7",                                       "no user 7"                        },
-        {KIND_QUEUE,  "a",       "users: [7]",                                     "no user 7"                        },
-        {KIND_QUEUE,  "a",       "parent: [b]",                                    "parent: expected"                 },
-        {KIND_QUEUE,  "a",       "policy: {b: c}",                                 "policy: expected"                 },
-        {KIND_GROUP,  "g",       "namespaces: 7",                                  NULL                               },
-        {KIND_DOMAIN, "d",       "require: [{key: a, op: Near}]",                  "Near"                             },
-        {KIND_JOB,    "j",       "",                                               "nothing of this kind"             },
+        {KIND_QUEUE,  "a",       "",                                               NULL                                 },
+        {KIND_QUEUE,  "default", "priority: 3",                                    NULL                                 },
+        {KIND_QUEUE,  "a.b",     "",                                               "may have only letters"              },
+        {KIND_QUEUE,  "a",       "parent: a",                                      "parent: queue a does not exist"     },
+        {KIND_QUEUE,  "a",       "parent: b",                                      "parent: queue b does not exist"     },
+        {KIND_QUEUE,  "a",       "policy: fairy",                                  "policy: policy fairy does not exist"},
+        {KIND_QUEUE,  "a",       "policy: sjf",                                    NULL                                 },
+        {KIND_QUEUE,  "a",       "users: [ann]",                                   "users: user ann does not exist"     },
+        {KIND_QUEUE,  "a",       "groups: [g]",                                    "groups: group g does not exist"     },
+        {KIND_QUEUE,  "a",       "domains: [d]",                                   "domains: domain d does not exist"   },
+        {KIND_QUEUE,  "a",       "quota: {limits: {cpus: 4}}",                     "did you mean \"cpu\"?"              },
+        {KIND_QUEUE,  "a",       "quota: {limits: {cpu: 4, gpu: 8, memory: 4Gi}}", NULL                                 },
+        {KIND_QUEUE,  "a",       "timeLimit: 2h, maxTime: 1h",                     "timeLimit: is longer than maxTime"  },
+        {KIND_QUEUE,  "a",       "timeLimit: 30m, maxTime: 1h, priorityClass: 5",  NULL                                 },
+        {KIND_QUEUE,  "a",       "time_limit: 30m, colour: red",                   "colour"                             },
+        {KIND_POLICY, "p",       "formula: 'return age +'",                        "formula"                            },
+        {KIND_POLICY, "p",       "formula: 'return age'",                          NULL                                 },
+        {KIND_POLICY, "p",       "ranking: multifactor, weights: {agee: 1}",       "did you mean age?"                  },
+        {KIND_GROUP,  "g",       "level: 101",                                     "0 to 100"                           },
+        {KIND_GROUP,  "g",       "level: 5, namespaces: [default], weight: 3",     NULL                                 },
+        {KIND_USER,   "ann",     "group: h",                                       "group: group h does not exist"      },
+        {KIND_DOMAIN, "d",       "nodes: [n1], require: [{key: a, values: [b]}]",  "give it or nodes, not both"         },
+        {KIND_DOMAIN, "d",       "nodes: [n1]",                                    NULL                                 },
+        {KIND_QUEUE,  "a",       "quota: 3",                                       "quota: expected"                    },
+        {KIND_QUEUE,  "a",       "quota: {limits: [1]}",                           "limits: expected"                   },
+        {KIND_QUEUE,  "a",       "quota: {limits: {gpu: [1]}}",                    "gpu: expected"                      },
+        {KIND_QUEUE,  "a",       "users: 7",                                       "no user 7"                          },
+        {KIND_QUEUE,  "a",       "users: [7]",                                     "no user 7"                          },
+        {KIND_QUEUE,  "a",       "parent: [b]",                                    "parent: expected"                   },
+        {KIND_QUEUE,  "a",       "policy: {b: c}",                                 "policy: expected"                   },
+        {KIND_GROUP,  "g",       "namespaces: 7",                                  NULL                                 },
+        {KIND_DOMAIN, "d",       "require: [{key: a, op: Near}]",                  "Near"                               },
+        {KIND_JOB,    "j",       "",                                               "unsupported kind"                   },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -188,7 +188,7 @@ static void group_limit(void **state)
     queued(&s, "c", "y", "", 102, "", "1");
     scene_pod(&s, "plain", "", "", CPU("1"));
     assert_string_equal(scene_says(&s), "?c a->n1 b->n1 plain->n1");
-    assert_non_null(strstr(scene_why(&s, "c"), "the quota group/g has 2 of 2 cpu in use or promised; 1 needed"));
+    assert_non_null(strstr(scene_why(&s, "c"), "quota group/g: 2 of 2 cpu are used or reserved; 1 requested"));
     must(&s, KIND_GROUP, "g", "namespaces: [default], quota: {limits: {cpu: 3}}");
     assert_string_equal(scene_says(&s), "a->n1 b->n1 c->n1 plain->n1");
     must(&s, KIND_GROUP, "g", "namespaces: [other], quota: {limits: {cpu: 1}}");
@@ -393,12 +393,13 @@ static void not_for_it(void **state)
     scene_begin(&s);
     scene_node(&s, "n1", "a", "");
     queued(&s, "a", "gone", "", 100, "", "1");
-    assert_string_equal(scene_why(&s, "a"), "0/1 nodes are available: there is no queue gone; name another.");
+    assert_string_equal(scene_why(&s, "a"),
+                        "0/1 nodes are available: queue gone does not exist; choose another queue.");
     must(&s, KIND_USER, "ann", "");
     must(&s, KIND_QUEUE, "gone", "users: [ann]");
-    assert_non_null(strstr(scene_why(&s, "a"), "queue gone is not for this namespace"));
+    assert_non_null(strstr(scene_why(&s, "a"), "queue gone does not accept jobs of this namespace"));
     queued(&s, "b", "gone", "berth.dev/user: bob", 100, "", "1");
-    assert_non_null(strstr(scene_why(&s, "b"), "queue gone is not for user bob"));
+    assert_non_null(strstr(scene_why(&s, "b"), "queue gone does not accept jobs of user bob"));
     queued(&s, "c", "gone", "berth.dev/user: ann", 100, "", "1");
     assert_string_equal(scene_says(&s), "?a ?b c->n1");
     must(&s, KIND_GROUP, "g", "namespaces: [default]");

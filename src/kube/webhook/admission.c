@@ -63,7 +63,7 @@ static int unsure(const struct judge *j, const char *why, json_t *warnings, stru
     CLEANUP(str) struct str text = {0};
     if (j->unsure_denies)
         return err_set(err, EAGAIN, "%s; try again later", why);
-    str_addf(&text, "Not judged: %s.", why);
+    str_addf(&text, "Not checked: %s.", why);
     (void)json_array_append_new(warnings, json_string(text.at));
     return 0;
 }
@@ -77,7 +77,7 @@ static int tenant_judge(const struct judge *j, enum kind kind, const json_t *obj
     if (rc != -ENOENT)
         return rc < 0 ? err_prefix(err, "spec") : 0;
     CLEANUP(str) struct str text = {0};
-    str_addf(&text, "spec: %s. It is in force once that is there.", err->text);
+    str_addf(&text, "spec: %s. The spec is in force once it exists.", err->text);
     (void)json_array_append_new(warnings, json_string(text.at));
     return 0;
 }
@@ -104,11 +104,11 @@ static int request_judge(const struct judge *j, const json_t *request, int64_t n
     while (i < count && strcmp(resources[i].plural, plural) != 0)
         i++;
     if (i == count || !writes || !json_is_object(object))
-        return unsure(j, "this is not something that can be judged", warnings, err);
+        return unsure(j, "this request cannot be checked", warnings, err);
     if (is_settled(object, old))
         return 0;
     if (!j->ready(j->ctx))
-        return unsure(j, "the scheduler has just begun and does not know the cluster yet", warnings, err);
+        return unsure(j, "the scheduler has just started and has not loaded the cluster yet", warnings, err);
     if (resources[i].kind != KIND_JOB)
         return tenant_judge(j, resources[i].kind, object, warnings, err);
     const struct judge_request asked = {.object = object,
@@ -132,7 +132,7 @@ int judge_review(const struct judge *j, const json_t *review, int64_t now_ns, en
     if (rc == -ENOENT && missing == JUDGE_WAITS)
         return -EAGAIN;
     if (rc == -ENOENT && missing == JUDGE_UNSURE)
-        rc = unsure(j, "its queue is not known here yet", warnings, &why);
+        rc = unsure(j, "the scheduler has not seen its queue yet", warnings, &why);
     *ret = answer_of(uid, rc, &why, warnings);
     return 0;
 }

@@ -120,13 +120,14 @@ static int user_judge(struct judged *g)
     if (!*user)
         return 0;
     if (!tenants_view(g->j->tenants, KIND_USER, user, &view) || !view.in_force) {
-        warn(g, arena_fmt(&g->arena, "spec.user: there is no user %.80s; its quota and group count once it is there.",
+        warn(g, arena_fmt(&g->arena, "spec.user: user %.80s does not exist; its quota and group apply once it exists.",
                           user));
         return 0;
     }
     const json_t *names = json_object_get(view.in_force, "names");
     if (!json_array_size(names)) {
-        warn(g, arena_fmt(&g->arena, "spec.user: user %s does not say who may make jobs as it, so anybody may.", user));
+        warn(g, arena_fmt(&g->arena, "spec.user: user %s has no names, so every Kubernetes user may create jobs as it.",
+                          user));
         return 0;
     }
     json_array_foreach(names, i, one)
@@ -136,7 +137,7 @@ static int user_judge(struct judged *g)
             return 0;
     }
     return err_set(g->err, EACCES,
-                   "spec.user: %.120s may not make jobs as user %s; leave it out, name your own, or ask an "
+                   "spec.user: %.120s may not create jobs as user %s; omit it, use your own user, or ask an "
                    "administrator to add you to the names of %s",
                    g->who, user, user);
 }
@@ -308,18 +309,19 @@ static void oddities(struct judged *g)
 {
     const struct kube_job *job = &g->job;
     if (job->deadline_ns && job->deadline_ns <= g->now_ns)
-        warn(g, "spec.deadline: it has passed, so nothing of this will start.");
+        warn(g, "spec.deadline: the deadline has passed; no pod will start.");
     if (job->limit_ns && job->estimate_ns > job->limit_ns)
-        warn(g, "spec.estimate: it is longer than timeLimit, after which it is stopped.");
+        warn(g, "spec.estimate: longer than timeLimit, after which the job is stopped.");
     if (job->min_run_ns && !job->preemptible)
-        warn(g, "spec.minRun: it says nothing, as preemptible is false.");
+        warn(g, "spec.minRun: no effect, as preemptible is false.");
     for (size_t i = 0; i < job->roles_len; i++) {
         if (job->roles[i].min && !job->gang)
-            warn(g, arena_fmt(&g->arena, "spec.roles[%zu].min: it says nothing, as gang is false.", i));
+            warn(g, arena_fmt(&g->arena, "spec.roles[%zu].min: no effect, as gang is false.", i));
         if (pod_requests(g, job, job->roles[i].template).len == 0)
-            warn(g, arena_fmt(&g->arena,
-                              "spec.roles[%zu].template: its containers request nothing, so nothing is kept for them.",
-                              i));
+            warn(g, arena_fmt(
+                        &g->arena,
+                        "spec.roles[%zu].template: the containers request no resources, so none are reserved for them.",
+                        i));
     }
 }
 

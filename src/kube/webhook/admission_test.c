@@ -123,69 +123,71 @@ static void reviews(void **state)
         const char *want; /* "": allowed without warnings; else parts of the response, separated by " ... " */
     } rows[] = {
   /* spec */
-        {{"jobs", "a", ONE("1")},                                                                                                 ""                                                      },
-        {{"jobs", "a", "roles: []"},                                                                                              "422 spec: roles: expected 1 to 16"                     },
-        {{"jobs", "a", ONE("1") ", colour: red"},                                                                                 "422 spec: ... colour"                                  },
-        {{"jobs", "A_b", ONE("1")},                                                                                               "422 metadata.name"                                     },
+        {{"jobs", "a", ONE("1")},                                                                                                 ""                                             },
+        {{"jobs", "a", "roles: []"},                                                                                              "422 spec: roles: expected 1 to 16"            },
+        {{"jobs", "a", ONE("1") ", colour: red"},                                                                                 "422 spec: ... colour"                         },
+        {{"jobs", "A_b", ONE("1")},                                                                                               "422 metadata.name"                            },
  /* queue */
-        {{"jobs", "a", ONE("1") ", queue: none"},                                                                                 "422 spec.queue: there is no queue none"                },
-        {{"jobs", "a", ONE("1") ", queue: default"},                                                                              ""                                                      },
-        {{"jobs", "a", ONE("1") ", queue: closed"},                                                                               "403 spec.queue: queue closed is not for this namespace"},
-        {{"jobs", "a", ONE("1") ", queue: closed", .namespace = "lab"},                                                           ""                                                      },
-        {{"jobs", "a", ONE("1") ", queue: closed, user: open"},                                                                   "403 spec.queue: queue closed is not for user open"     },
-        {{"jobs", "a", ONE("1") ", queue: closed, user: ann", .who = "ann@example"},                                              ""                                                      },
-        {{"jobs", "a", ONE("1") ", queue: short, timeLimit: 2h"},                                                                 "403 spec.queue: queue short gives 1h at most"          },
-        {{"jobs", "a", ONE("1") ", queue: short, timeLimit: 1h"},                                                                 ""                                                      },
+        {{"jobs", "a", ONE("1") ", queue: none"},                                                                                 "422 spec.queue: queue none does not exist"    },
+        {{"jobs", "a", ONE("1") ", queue: default"},                                                                              ""                                             },
+        {{"jobs", "a", ONE("1") ", queue: closed"},
+         "403 spec.queue: queue closed does not accept jobs of this namespace"                                                                                                   },
+        {{"jobs", "a", ONE("1") ", queue: closed", .namespace = "lab"},                                                           ""                                             },
+        {{"jobs", "a", ONE("1") ", queue: closed, user: open"},
+         "403 spec.queue: queue closed does not accept jobs of user open"                                                                                                        },
+        {{"jobs", "a", ONE("1") ", queue: closed, user: ann", .who = "ann@example"},                                              ""                                             },
+        {{"jobs", "a", ONE("1") ", queue: short, timeLimit: 2h"},                                                                 "403 spec.queue: queue short allows at most 1h"},
+        {{"jobs", "a", ONE("1") ", queue: short, timeLimit: 1h"},                                                                 ""                                             },
  /* user */
         {{"jobs", "a", ONE("1") ", user: ann", .who = "bob@example"},
-         "403 spec.user: bob@example may not make jobs as user ann ... names of ann"                                                                                                      },
-        {{"jobs", "a", ONE("1") ", user: ann", .who = "system:serviceaccount:lab:robot"},                                         ""                                                      },
-        {{"jobs", "a", ONE("1") ", user: open"},                                                                                  "|spec.user: user open does not say"                    },
-        {{"jobs", "a", ONE("1") ", user: nobody"},                                                                                "|spec.user: there is no user nobody"                   },
-        {{"jobs", "a", ONE("1") ", user: ann, priority: 1", ONE("1") ", user: ann", "bob@example"},                               ""                                                      },
-        {{"jobs", "a", ONE("1") ", user: ann", ONE("1"), "bob@example"},                                                          "403 spec.user: bob@example may not"                    },
+         "403 spec.user: bob@example may not create jobs as user ann ... names of ann"                                                                                           },
+        {{"jobs", "a", ONE("1") ", user: ann", .who = "system:serviceaccount:lab:robot"},                                         ""                                             },
+        {{"jobs", "a", ONE("1") ", user: open"},                                                                                  "|spec.user: user open has no names"           },
+        {{"jobs", "a", ONE("1") ", user: nobody"},                                                                                "|spec.user: user nobody does not exist"       },
+        {{"jobs", "a", ONE("1") ", user: ann, priority: 1", ONE("1") ", user: ann", "bob@example"},                               ""                                             },
+        {{"jobs", "a", ONE("1") ", user: ann", ONE("1"), "bob@example"},                                                          "403 spec.user: bob@example may not"           },
  /* quotas of concurrent use */
         {{"jobs", "a", ONE("8") ", queue: small"},
-         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job asks for 8 cpu, and 7 cpu would be accepted"                                                                      },
+         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job asks for 8 cpu, and 7 cpu would be accepted"                                                             },
         {{"jobs", "a", ONE("9") ", queue: small"},
-         "403 quota queue/small: 8 cpu may be held at once; this job asks for 9 cpu and could never run, and 8 cpu would be accepted"                                                     },
-        {{"jobs", "a", ONE("7") ", queue: small"},                                                                                ""                                                      },
+         "403 quota queue/small: 8 cpu may be held at once; this job asks for 9 cpu and could never run, and 8 cpu would be accepted"                                            },
+        {{"jobs", "a", ONE("7") ", queue: small"},                                                                                ""                                             },
         {{"jobs", "a", "queue: small, roles: [{name: x, tasks: 9, " TASK("1") "}]"},
-         "403 quota queue/small: 8 cpu may be held at once"                                                                                                                               },
+         "403 quota queue/small: 8 cpu may be held at once"                                                                                                                      },
         {{"jobs", "a", "queue: small, roles: [{name: x, tasks: 9, min: 2, " TASK("1") "}]"},
-         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job asks for 9 cpu"                                                                                                   },
+         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job asks for 9 cpu"                                                                                          },
         {{"jobs", "a", "queue: small, roles: [{name: x, tasks: 2, " TASK("3") "}, {name: y, tasks: 3, " TASK("1") "}]"},
-         "403 quota queue/small: 8 cpu may be held at once; this job asks for 9 cpu"                                                                                                      },
+         "403 quota queue/small: 8 cpu may be held at once; this job asks for 9 cpu"                                                                                             },
         {{"jobs", "a",
           "queue: small, gang: false, roles: [{name: x, tasks: 2, " TASK("3") "}, {name: y, tasks: 3, " TASK("1") "}]"},
-         "403 quota queue/small: 9 cpu of 10 cpu are admitted; this job asks for 3 cpu, and 1 cpu would be accepted"                                                                      },
+         "403 quota queue/small: 9 cpu of 10 cpu are admitted; this job asks for 3 cpu, and 1 cpu would be accepted"                                                             },
         {{"jobs", "a",
           "queue: small, gang: false, roles: [{name: x, tasks: 2, " TASK("3") "}, {name: y, " TASK("1") "}]"},
-         ""                                                                                                                                                                               },
-        {{"jobs", "a", ONE("8") ", queue: small, priority: 3", ONE("8") ", queue: small"},                                        ""                                                      },
+         ""                                                                                                                                                                      },
+        {{"jobs", "a", ONE("8") ", queue: small, priority: 3", ONE("8") ", queue: small"},                                        ""                                             },
         {{"jobs", "a", ONE("9") ", queue: small", ONE("8") ", queue: small"},
-         "403 quota queue/small: 8 cpu may be held at once"                                                                                                                               },
+         "403 quota queue/small: 8 cpu may be held at once"                                                                                                                      },
  /* quotas of hours */
         {{"jobs", "a", ONE("2") ", queue: hours, timeLimit: 6h"},
-         "403 quota queue/hours: 0 of 10 cpu hours are spent or spoken for; this job asks for 12, and 10 would be accepted"                                                               },
-        {{"jobs", "a", ONE("2") ", queue: hours, timeLimit: 5h"},                                                                 ""                                                      },
+         "403 quota queue/hours: 0 of 10 cpu hours are spent or spoken for; this job asks for 12, and 10 would be accepted"                                                      },
+        {{"jobs", "a", ONE("2") ", queue: hours, timeLimit: 5h"},                                                                 ""                                             },
  /* warnings */
-        {{"jobs", "a", ONE("1") ", deadline: '2020-01-01T00:00:00Z'"},                                                            "|spec.deadline: it has passed"                         },
-        {{"jobs", "a", ONE("1") ", timeLimit: 1h, estimate: 2h"},                                                                 "|spec.estimate: it is longer"                          },
-        {{"jobs", "a", "roles: [{tasks: 2, min: 1, " TASK("1") "}], gang: false"},                                                "|spec.roles[0].min"                                    },
+        {{"jobs", "a", ONE("1") ", deadline: '2020-01-01T00:00:00Z'"},                                                            "|spec.deadline: the deadline has passed"      },
+        {{"jobs", "a", ONE("1") ", timeLimit: 1h, estimate: 2h"},                                                                 "|spec.estimate: longer than timeLimit"        },
+        {{"jobs", "a", "roles: [{tasks: 2, min: 1, " TASK("1") "}], gang: false"},                                                "|spec.roles[0].min"                           },
         {{"jobs", "a", "roles: [{template: {spec: {containers: [{name: c}]}}}]"},
-         "|spec.roles[0].template: its containers request nothing"                                                                                                                        },
+         "|spec.roles[0].template: the containers request no resources"                                                                                                          },
  /* other kinds */
-        {{"policies", "p", "formula: 'return age +'"},                                                                            "422 spec: formula ... line 1"                          },
-        {{"policies", "p", "formula: 'return age'"},                                                                              ""                                                      },
-        {{"queues", "q", "timeLimit: 2h, maxTime: 1h"},                                                                           "422 spec: timeLimit: is longer than maxTime"           },
-        {{"queues", "q", "groups: [later]"},                                                                                      "|spec: groups: there is no group later yet"            },
-        {{"queues", "small", "parent: small"},                                                                                    "422 spec: parent"                                      },
-        {{"groups", "g", "quota: {limits: {cpus: 1}}"},                                                                           "422 spec: quota ... did you mean \"cpu\"?"             },
-        {{"users", "u", "names: [a, b], group: team"},                                                                            ""                                                      },
-        {{"domains", "d", "colour: red"},                                                                                         "422 spec: ... colour"                                  },
+        {{"policies", "p", "formula: 'return age +'"},                                                                            "422 spec: formula ... line 1"                 },
+        {{"policies", "p", "formula: 'return age'"},                                                                              ""                                             },
+        {{"queues", "q", "timeLimit: 2h, maxTime: 1h"},                                                                           "422 spec: timeLimit: is longer than maxTime"  },
+        {{"queues", "q", "groups: [later]"},                                                                                      "|spec: groups: group later does not exist"    },
+        {{"queues", "small", "parent: small"},                                                                                    "422 spec: parent"                             },
+        {{"groups", "g", "quota: {limits: {cpus: 1}}"},                                                                           "422 spec: quota ... did you mean \"cpu\"?"    },
+        {{"users", "u", "names: [a, b], group: team"},                                                                            ""                                             },
+        {{"domains", "d", "colour: red"},                                                                                         "422 spec: ... colour"                         },
  /* not checked */
-        {{"things", "x", ""},                                                                                                     "|Not judged: this is not something"                    },
+        {{"things", "x", ""},                                                                                                     "|Not checked: this request cannot be checked" },
     };
     __attribute__((cleanup(court_cleanup))) struct court c;
     court_begin(&c);
@@ -250,10 +252,10 @@ static void unsure(void **state)
     json_t *same = review_of(&(struct asked){"jobs", "a", ONE("9") ", queue: small", ONE("9") ", queue: small"});
     (void)json_object_set_new(json_object_get(json_object_get(pod, "request"), "resource"), "group", json_string(""));
     c.ready = false;
-    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "|Not judged: the scheduler has just begun"));
+    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "|Not checked: the scheduler has just started"));
     assert_string_equal(ask(&c, pod, JUDGE_REFUSES), "");
     c.judge.unsure_denies = true;
-    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "503 the scheduler has just begun"));
+    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "503 the scheduler has just started"));
     assert_string_equal(ask(&c, pod, JUDGE_REFUSES), ""); /* not ours, whatever it requests */
     assert_string_equal(ask(&c, same, JUDGE_REFUSES), "");
     c.ready = true;
@@ -272,10 +274,11 @@ static void patience(void **state)
     court_begin(&c);
     json_t *job = review_of(&(struct asked){"jobs", "a", ONE("1") ", queue: soon"});
     assert_string_equal(ask(&c, job, JUDGE_WAITS), "wait");
-    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "422 spec.queue: there is no queue soon"));
-    assert_non_null(strstr(ask(&c, job, JUDGE_UNSURE), "Not judged: its queue is not known here yet."));
+    assert_non_null(strstr(ask(&c, job, JUDGE_REFUSES), "422 spec.queue: queue soon does not exist"));
+    assert_non_null(strstr(ask(&c, job, JUDGE_UNSURE), "Not checked: the scheduler has not seen its queue yet."));
     c.judge.unsure_denies = true;
-    assert_non_null(strstr(ask(&c, job, JUDGE_UNSURE), "503 its queue is not known here yet; try again later"));
+    assert_non_null(
+        strstr(ask(&c, job, JUDGE_UNSURE), "503 the scheduler has not seen its queue yet; try again later"));
     c.judge.unsure_denies = false;
     tenant(&c, KIND_QUEUE, "soon", "");
     assert_string_equal(ask(&c, job, JUDGE_WAITS), "");

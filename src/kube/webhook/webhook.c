@@ -193,9 +193,9 @@ static int64_t admit(void *ctx, struct http_exchange *x)
 {
     (void)ctx;
     if (strcmp(http_path(x), PATH) != 0)
-        answer_text(x, 404, "there is " PATH "\n");
+        answer_text(x, 404, "not found; the path is " PATH "\n");
     else if (strcmp(http_method(x), "POST") != 0)
-        answer_text(x, 405, "only POST\n");
+        answer_text(x, 405, "method not allowed; use POST\n");
     else
         return BODY_MAX;
     return -1;

@@ -22,27 +22,26 @@ struct cert_options {
 
 #define AT(field) offsetof(struct cert_options, field)
 static const struct flag flags[] = {
-    {"dir",     FLAG_TEXT,   AT(dir),     "DIR",            0, 0, "where the files are, and are made"      },
-    {"service", FLAG_TEXT,   AT(service), "NAME.NAMESPACE", 0, 0, "of the Service that the API server asks"},
-    {"help",    FLAG_SWITCH, AT(help),    NULL,             0, 0, "print this"                             },
+    {"dir",     FLAG_TEXT,   AT(dir),     "DIR",            0, 0, "folder for the files"             },
+    {"service", FLAG_TEXT,   AT(service), "NAME.NAMESPACE", 0, 0, "Service that the API server calls"},
+    {"help",    FLAG_SWITCH, AT(help),    NULL,             0, 0, "print this help"                  },
 };
 #undef AT
 enum { FLAGS = sizeof flags / sizeof *flags };
 
 static void help(FILE *to)
 {
-    (void)fprintf(to, "berth-kube webhook-cert - makes a certificate for berth-kube's webhook.\n\n"
+    (void)fprintf(to, "berth-kube webhook-cert - creates a certificate for berth-kube's webhook.\n\n"
                       "usage: " PROGRAM " --dir DIR --service NAME.NAMESPACE\n\n");
     flags_print(flags, FLAGS, to);
     (void)fprintf(
-        to,
-        "\nMakes DIR/ca-cert.pem and DIR/ca-key.pem (an authority, kept when it is there), DIR/webhook-cert.pem and\n"
-        "DIR/webhook-key.pem, and prints the caBundle of the ValidatingWebhookConfiguration.\n"
-        "\nexample:\n"
-        "  berth-kube webhook-cert --dir certs --service berth-kube.berth-system\n"
-        "  kubectl create secret tls berth-kube-webhook -n berth-system --cert=certs/webhook-cert.pem \\\n"
-        "    --key=certs/webhook-key.pem\n"
-        "\nexit codes: 0 made, 1 failure, 2 the command line is wrong\n");
+        to, "\nCreates DIR/ca-cert.pem and DIR/ca-key.pem (an authority, kept if it exists), DIR/webhook-cert.pem and\n"
+            "DIR/webhook-key.pem, and prints the caBundle of the ValidatingWebhookConfiguration.\n"
+            "\nexample:\n"
+            "  berth-kube webhook-cert --dir certs --service berth-kube.berth-system\n"
+            "  kubectl create secret tls berth-kube-webhook -n berth-system --cert=certs/webhook-cert.pem \\\n"
+            "    --key=certs/webhook-key.pem\n"
+            "\nexit codes: 0 success, 1 failure, 2 invalid command line\n");
 }
 
 /* Writes the file atomically. */
@@ -89,9 +88,9 @@ static int options_check(const struct cert_options *o, struct berth_err *err)
 {
     const char *dot = o->service ? strchr(o->service, '.') : NULL;
     if (!o->dir)
-        return err_set(err, EINVAL, "--dir is missing: a folder for the files");
+        return err_set(err, EINVAL, "--dir is required: the folder for the files");
     if (!dot || dot == o->service || !dot[1] || strchr(dot + 1, '.'))
-        return err_set(err, EINVAL, "--service is a name and a namespace such as berth-kube.berth-system, not '%s'",
+        return err_set(err, EINVAL, "--service must be NAME.NAMESPACE such as berth-kube.berth-system, not '%s'",
                        o->service ? o->service : "");
     return 0;
 }

@@ -225,7 +225,7 @@ static void requests(void **state)
         {"POST", "/judge", "",                                400, "expected an AdmissionReview"},
         {"POST", "/judge", "[]",                              400, "expected an AdmissionReview"},
         {"POST", "/judge", "{\"kind\": \"AdmissionReview\"}", 400, "expected an AdmissionReview"},
-        {"GET",  "/judge", NULL,                              405, "only POST"                  },
+        {"GET",  "/judge", NULL,                              405, "use POST"                   },
         {"POST", "/",      REVIEW("default"),                 404, "there is /judge"            },
         {"GET",  "/other", NULL,                              404, "there is /judge"            },
     };
@@ -279,7 +279,7 @@ static void waits_for_queues(void **state)
     CLEANUP(str) struct str never = {0}, soon = {0};
     stage_begin(&s);
     assert_int_equal(judged(&s, s.ca, REVIEW("never"), &never), 200);
-    assert_non_null(strstr(str_text(&never), "there is no queue never"));
+    assert_non_null(strstr(str_text(&never), "queue never does not exist"));
     assert_non_null(strstr(str_text(&never), "\"allowed\":false"));
     loop_post(s.loop, queue_timer, &s);
     assert_int_equal(judged(&s, s.ca, REVIEW("soon"), &soon), 200);
@@ -294,10 +294,10 @@ static void asks_for_queues(void **state)
     static const struct {
         const char *review, *text, *more;
     } rows[] = {
-        {REVIEW("late"),   "\"allowed\":true",  ""                                            },
-        {REVIEW("unseen"), "\"allowed\":true",  "Not judged: its queue is not known here yet."},
-        {REVIEW("none"),   "\"allowed\":false", "there is no queue none"                      },
-        {REVIEW("../x"),   "\"allowed\":false", ""                                            },
+        {REVIEW("late"),   "\"allowed\":true",  ""                                                      },
+        {REVIEW("unseen"), "\"allowed\":true",  "Not checked: the scheduler has not seen its queue yet."},
+        {REVIEW("none"),   "\"allowed\":false", "queue none does not exist"                             },
+        {REVIEW("../x"),   "\"allowed\":false", ""                                                      },
     };
     __attribute__((cleanup(stage_cleanup))) struct stage s;
     stage_begin(&s);

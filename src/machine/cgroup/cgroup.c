@@ -56,8 +56,8 @@ int cgroup_make(struct cgroups *c, const char *name, const struct cgroup_limits 
         else if (!cgroup_empty(c, name))
             rc = -EEXIST;
         if (rc < 0) {
-            err_set(err, -rc, "control group %s/%s cannot be made: %s", c->trees[i].path, name,
-                    rc == -EEXIST ? "there are processes in it, which must end first" : strerror(-rc));
+            err_set(err, -rc, "cannot create control group %s/%s: %s", c->trees[i].path, name,
+                    rc == -EEXIST ? "it still has processes" : strerror(-rc));
             undo(c, name, made);
             return rc;
         }
@@ -75,7 +75,7 @@ int cgroup_set(struct cgroups *c, const char *name, const struct cgroup_limits *
     for (size_t i = 0; i < c->trees_len; i++) {
         char path[GROUP_PATH_MAX];
         if (c->trees[i].ours && (!cgfile_path(&c->trees[i], name, NULL, path) || access(path, F_OK) < 0))
-            return err_set(err, ENOENT, "control group %s/%s is not there", c->trees[i].path, name);
+            return err_set(err, ENOENT, "control group %s/%s does not exist", c->trees[i].path, name);
     }
     cgroup_limits_apply(c, name, limits, false, ret_unenforced);
     return 0;

@@ -330,8 +330,8 @@ int cgroups_open(const char *root, const char *name, struct cgroups **ret, struc
     if (!agent_name_ok(name))
         return err_set(
             err, EINVAL,
-            "\"%.40s\" is no name for a control group: give a path like \"berth\", without a slash before or "
-            "after it and without a dot before a part",
+            "\"%.40s\" is not a valid control group name: use a path such as \"berth\", without a slash at either "
+            "end and without parts that begin with a dot",
             name);
     struct cgroups *c = mem_zalloc(sizeof *c);
     c->name = joined("/", name);

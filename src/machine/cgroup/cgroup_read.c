@@ -39,7 +39,7 @@ static int weight_read(const json_t *value, int64_t *ret, struct berth_err *err)
 {
     int64_t weight = json_integer_value(value);
     if (!json_is_integer(value) || weight < 1 || weight > WEIGHT_MAX)
-        return err_set(err, EINVAL, "weight: give a whole number from 1 to %d", WEIGHT_MAX);
+        return err_set(err, EINVAL, "weight: expected a whole number from 1 to %d", WEIGHT_MAX);
     *ret = weight;
     return 0;
 }
@@ -52,7 +52,7 @@ static int limit_read(const char *resource, const json_t *value, struct cgroup_l
     const struct row *row = row_find(resource);
     int64_t page_bytes = hugepage_bytes(resource), number = 0;
     if (!weight == !amount)
-        return err_set(err, EINVAL, "give either an amount or a weight");
+        return err_set(err, EINVAL, "set either an amount or a weight");
     int rc = weight ? weight_read(weight, &number, err) : quantity_parse(resource, amount, &number, err);
     if (rc < 0)
         return rc;
@@ -61,7 +61,7 @@ static int limit_read(const char *resource, const json_t *value, struct cgroup_l
     ptrdiff_t at = !row ? -1 : weight ? row->weight_at : row->amount_at;
     *ret_known = at >= 0 || (page_bytes && amount);
     if (at >= 0 && number == 0)
-        return err_set(err, EINVAL, "nothing runs with an amount of 0; leave the limit out, or give more");
+        return err_set(err, EINVAL, "the amount must be above 0; raise it or omit the limit");
     if (at >= 0)
         *(int64_t *)((char *)l + at) = number;
     return 0; /* the limit of huge pages comes from the request (pages_of_requests) */
@@ -126,7 +126,7 @@ int cgroup_limits_read(const json_t *config, struct cgroup_limits *ret, char ret
         }
     }
     if (limits && !json_is_object(limits))
-        return err_set(err, EINVAL, "limits: expected an object like {\"memory\": {\"amount\": \"2Gi\"}}");
+        return err_set(err, EINVAL, "limits: expected an object such as {\"memory\": {\"amount\": \"2Gi\"}}");
     int rc = limits_walk(limits, &l, other, err);
     if (rc < 0)
         return rc;

@@ -19,7 +19,7 @@ int disk_limit_read(const json_t *config, struct disk_limit *ret, struct berth_e
                            .whole = json_object_get(config, "image") || json_object_get(config, "rootfs") ||
                                     image_is_vm(config)};
     if (limit && (quantity_parse("storage", json_object_get(limit, "amount"), &l.bytes, NULL) < 0 || l.bytes <= 0))
-        return err_set(err, EINVAL, "limits: storage: expected an amount of bytes, like 10Gi");
+        return err_set(err, EINVAL, "limits: storage: expected a number of bytes such as 10Gi");
     *ret = l;
     return 0;
 }

@@ -91,12 +91,14 @@ int hugepages_set(const char *root, int64_t page_bytes, int64_t count, int64_t *
                    root ? root : "", page_bytes / 1024);
     CLEANUP(close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        return err_set(
-            err, errno,
-            errno == ENOENT ? "this machine has no huge pages of %s" : "the pool of %s cannot be changed: %m", size);
+        return err_set(err, errno,
+                       errno == ENOENT ? "this machine does not support huge pages of %s"
+                                       : "cannot change the pool of %s huge pages: %m",
+                       size);
     int len = snprintf(text, sizeof text, "%" PRId64 "\n", count);
     if (count < 0 || fd_write(fd, text, (size_t)len) < 0)
-        return err_set(err, count < 0 ? EINVAL : errno, "the pool of %s cannot have %" PRId64 " pages", size, count);
+        return err_set(err, count < 0 ? EINVAL : errno, "the pool of %s huge pages cannot have %" PRId64 " pages", size,
+                       count);
     *ret_got = probe_number(root ? root : "", 0, "sys/kernel/mm/hugepages/hugepages-%" PRId64 "kB/nr_hugepages",
                             page_bytes / 1024);
     return 0;

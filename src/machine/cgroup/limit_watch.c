@@ -66,11 +66,10 @@ static const struct vital {
     int percent;
     const char *of, *limit, *rest;
 } vitals[] = {
-    {"memory",     FAR_PERCENT,   "memory",         "limit",
-     ", and this machine's kernel does not enforce it; give it a higher limit"                               },
+    {"memory",     FAR_PERCENT,   "memory",         "limit", ", and this machine's kernel does not enforce it; use a higher limit"},
     {"gpu-memory", FAR_PERCENT,   "a GPU's memory", "share",
-     ", and others have theirs on the same GPU; ask for more of it"                                          },
-    {"storage",    ABOVE_PERCENT, "storage",        "limit", "; give it a higher limit, or let it write less"},
+     ", and other instances share this GPU; request a larger share"                                                               },
+    {"storage",    ABOVE_PERCENT, "storage",        "limit", "; use a higher limit, or write less data"                           },
 };
 
 /* NULL: the resource is not vital, or its limit is enforced. */
@@ -87,7 +86,7 @@ static void kill_text(const struct limit_sample *s, const struct vital *v, char 
 {
     char used[QUANTITY_TEXT_MAX], limit[QUANTITY_TEXT_MAX];
     int64_t mib = INT64_C(1) << 20;
-    (void)snprintf(ret, LIMIT_TEXT_MAX, "killed: it used %s of %s, its %s is %s%s",
+    (void)snprintf(ret, LIMIT_TEXT_MAX, "killed: used %s of %s, its %s is %s%s",
                    quantity_print(s->resource, s->used >= mib ? s->used / mib * mib : s->used, used), v->of, v->limit,
                    quantity_print(s->resource, s->limit, limit), v->rest);
 }

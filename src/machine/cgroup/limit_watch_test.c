@@ -98,15 +98,13 @@ static void a_killing_is_explained(void **state)
         limit_watch_look(&w, &s, 1, &v);
     assert_int_equal(v.act, LIMIT_KILL);
     assert_string_equal(v.over, "memory");
-    assert_string_equal(v.text,
-                        "killed: it used 130Mi of memory, its limit is 100Mi, and this machine's kernel does not "
-                        "enforce it; give it a higher limit");
+    assert_string_equal(v.text, "killed: used 130Mi of memory, its limit is 100Mi, and this machine's kernel does not "
+                                "enforce it; use a higher limit");
     s.resource = "storage";
     for (int i = 0; i < 5; i++)
         limit_watch_look(&w, &s, 1, &v);
-    assert_string_equal(v.text,
-                        "killed: it used 130Mi of storage, its limit is 100Mi; give it a higher limit, or let it "
-                        "write less");
+    assert_string_equal(v.text, "killed: used 130Mi of storage, its limit is 100Mi; use a higher limit, or write "
+                                "less data");
 }
 
 static void lists_stay_sorted(void **state)

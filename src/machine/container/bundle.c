@@ -84,10 +84,10 @@ static int root_make(int bundle, int image, struct berth_err *err)
     CLEANUP(close_fd) int work = tree_folder(bundle, "work", 0700);
     CLEANUP(close_fd) int root = tree_folder(bundle, "rootfs", 0700);
     if (upper < 0 || work < 0 || root < 0)
-        return err_set(err, EIO, "cannot make the folders of a container's root");
+        return err_set(err, EIO, "cannot create the folders of a container's root");
     int rc = like(upper, image);
     if (rc < 0)
-        return err_set(err, -rc, "cannot make the folders of a container's root: %s", strerror(-rc));
+        return err_set(err, -rc, "cannot create the folders of a container's root: %s", strerror(-rc));
     rc = overlay_mount(image, upper, work, root);
     if (rc == 0)
         return 0;
@@ -124,10 +124,10 @@ static int inside_find(const struct bundle_words *w, int image, struct inside *r
     if (rc < 0)
         return rc;
     if (owner->gid == 0)
-        return err_set(err, EOPNOTSUPP, "the group of '%s' is root's", owner->name);
+        return err_set(err, EOPNOTSUPP, "the primary group of '%s' is root's", owner->name);
     if (!id_map_out(&ret->maps.uids, ret->user.uid, &number) || !id_map_out(&ret->maps.gids, ret->user.gid, &number))
         return err_set(err, EOPNOTSUPP,
-                       "the image's user %" PRIu32 ":%" PRIu32 " is not among the numbers that '%s' has on this node",
+                       "the image's user %" PRIu32 ":%" PRIu32 " is not in the UID range of '%s' on this node",
                        ret->user.uid, ret->user.gid, owner->name);
     return 0;
 }
@@ -179,11 +179,11 @@ static int apart_fill(struct place *p, uint64_t id, int bundle, int image, struc
         return err_set(err, ENAMETOOLONG, "the path of the bundle is too long");
     CLEANUP(close_fd) int ns = userns_open(&inside.maps);
     if (ns < 0)
-        return err_set(err, userns_code(ns), "cannot make a user namespace for '%s': %s", words->options->user->name,
+        return err_set(err, userns_code(ns), "cannot create a user namespace for '%s': %s", words->options->user->name,
                        strerror(-ns));
     rc = root_apart(bundle, image, ns);
     if (rc < 0)
-        rc = err_set(err, userns_code(rc), "the file system of the images cannot show them in a user namespace: %s",
+        rc = err_set(err, userns_code(rc), "the file system of the images does not support ID-mapped mounts: %s",
                      strerror(-rc));
     rc = rc < 0 ? rc : gate_make(p, id, bundle, &inside, words->options, &arena, gate, err);
     words->inside = &inside;
@@ -248,7 +248,7 @@ int bundle_make(struct place *p, uint64_t id, const json_t *config, const struct
     CLEANUP(close_fd) int folder = tree_instance(p, id);
     CLEANUP(close_fd) int bundle = folder < 0 ? folder : tree_folder(folder, "bundle", 0700);
     if (bundle < 0)
-        return err_set(err, -bundle, "cannot make %s: %s", path, strerror(-bundle));
+        return err_set(err, -bundle, "cannot create %s: %s", path, strerror(-bundle));
     rc = fill(p, id, bundle, config, options, err);
     if (rc < 0)
         (void)bundle_end(p, id, NULL);

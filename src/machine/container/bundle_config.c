@@ -48,12 +48,12 @@ static int args_make(const struct bundle_words *w, json_t **ret, struct berth_er
         append(args, image_word(w, "Cmd"));
     }
     if (json_array_size(args) == 0)
-        return err_set(err, EINVAL, "the image names no program to run: give a command");
+        return err_set(err, EINVAL, "the image has no default command: set a command");
     for (size_t i = 0; i < json_array_size(args); i++) {
         const json_t *one = json_array_get(args, i);
         const char *text = json_string_value(one);
         if (!text || strlen(text) != json_string_length(one))
-            return err_set(err, EINVAL, "command: expected a list of texts");
+            return err_set(err, EINVAL, "command: expected a list of strings");
     }
     if (!*json_string_value(json_array_get(args, 0)))
         return err_set(err, EINVAL, "command: the program's name is empty");
@@ -88,7 +88,7 @@ static int env_make(const struct bundle_words *w, json_t **ret, struct berth_err
     }
     for (const char *const *e = w->options->env; e && *e; e++) {
         if (!str_utf8_valid(*e, strlen(*e)))
-            return err_set(err, EINVAL, "env %.*s: a container takes only UTF-8", (int)strcspn(*e, "="), *e);
+            return err_set(err, EINVAL, "env %.*s: must be UTF-8 in a container", (int)strcspn(*e, "="), *e);
         env_set(env, *e);
     }
     char fds[48];
@@ -196,7 +196,7 @@ static int process_make(const struct bundle_words *w, json_t **ret, struct berth
     *ret = json_pack("{s:b, s:o, s:O, s:O, s:s, s:o, s:o, s:b}", "terminal", 0, "user", user, "args", args, "env", env,
                      "cwd", cwd_find(w), "capabilities", capabilities_make(w->inside), "rlimits",
                      rlimits_make(w->options), "noNewPrivileges", 1);
-    return *ret ? 0 : err_set(err, EINVAL, "command, env or workdir: not valid text");
+    return *ret ? 0 : err_set(err, EINVAL, "command, env or workdir: not valid UTF-8");
 }
 
 /* ---- mounts and devices ----------------------------------------------------------------------------------------- */
@@ -368,7 +368,7 @@ int bundle_config(const struct bundle_words *words, json_t **ret, struct berth_e
                                "root", "path", words->gate ? words->gate->root : "rootfs", "readonly", 0, "hostname",
                                hostname, "mounts", mounts_list(words), "linux", linux_make(words));
     if (!config)
-        return err_set(err, EINVAL, "a mount's path is not valid text");
+        return err_set(err, EINVAL, "the path of a mount is not valid UTF-8");
     *ret = config;
     return 0;
 }

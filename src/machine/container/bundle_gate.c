@@ -120,14 +120,13 @@ static int bind_show(const struct making *m, const struct launch_mount *from, co
     struct statvfs st;
     CLEANUP(close_fd) int tree = userns_tree(AT_FDCWD, from->source, m->swap);
     if (tree == -EINVAL || tree == -EPERM || tree == -EOPNOTSUPP)
-        return err_set(err, EOPNOTSUPP, "mount %s: its file system cannot show its files as those of another user",
-                       from->target);
+        return err_set(err, EOPNOTSUPP, "mount %s: its file system does not support ID-mapped mounts", from->target);
     int rc = tree < 0 ? tree : flags_set(tree, FLAGS_SAFE | (from->read_only ? (uint64_t)MOUNT_ATTR_RDONLY : 0));
     if (rc == 0 && fstatvfs(tree, &st) < 0)
         rc = -errno;
     const char *path = rc == 0 ? show(m, tree, name) : NULL;
     if (!path)
-        return err_set(err, rc < 0 ? -rc : errno, "mount %s: cannot show it to the container: %s", from->target,
+        return err_set(err, rc < 0 ? -rc : errno, "mount %s: cannot mount it into the container: %s", from->target,
                        strerror(rc < 0 ? -rc : errno));
     *ret = *from;
     ret->source = path;
@@ -145,7 +144,7 @@ static int pages_show(const struct making *m, const struct launch_mount *from, c
     int rc = tree < 0 ? tree : flags_set(tree, 0);
     const char *path = rc == 0 ? show(m, tree, name) : NULL;
     if (!path)
-        return err_set(err, rc < 0 ? -rc : errno, "mount %s: cannot make it: %s", from->target,
+        return err_set(err, rc < 0 ? -rc : errno, "mount %s: cannot create it: %s", from->target,
                        strerror(rc < 0 ? -rc : errno));
     *ret = (struct launch_mount){.source = path, .target = from->target, .read_only = from->read_only};
     return 0;
@@ -204,7 +203,7 @@ static int devices_show(const struct making *m, struct berth_err *err)
     for (size_t i = 0; i < m->options->devices_len; i++) {
         int rc = device_show(m, i);
         if (rc < 0)
-            return err_set(err, userns_code(rc), "device %s: cannot be made: %s", m->options->devices[i].path,
+            return err_set(err, userns_code(rc), "device %s: cannot create it: %s", m->options->devices[i].path,
                            strerror(-rc));
     }
     return 0;
@@ -221,7 +220,7 @@ static int fixed_show(const struct making *m, int bundle, struct berth_err *err)
         m->gate->sys = m->gate->root ? show(m, sys, "sys") : NULL;
         rc = m->gate->sys ? 0 : -errno;
     }
-    return rc < 0 ? err_set(err, -rc, "cannot show a container its root: %s", strerror(-rc)) : 0;
+    return rc < 0 ? err_set(err, -rc, "cannot mount the root of a container: %s", strerror(-rc)) : 0;
 }
 
 /* ---- gate ------------------------------------------------------------------------------------------------------- */
@@ -256,11 +255,11 @@ static int gate_open(struct making *m, struct berth_err *err)
     CLEANUP(close_fd) int tree = -1;
     struct mount_attr private = {.propagation = MS_PRIVATE};
     if (!is_passed(m->gate->path, owner))
-        return err_set(err, EOPNOTSUPP, "a folder on the way to %s is closed to others", m->gate->path);
+        return err_set(err, EOPNOTSUPP, "a parent folder of %s is not accessible to others", m->gate->path);
     /* The directory below the mount stays after the gate is closed: runc changes into it for a program beside the
      * container. */
     if (mkdir(m->gate->path, 0700) < 0 || mkdir(arena_fmt(m->arena, "%s/" ROOT, m->gate->path), 0700) < 0)
-        return err_set(err, errno, "cannot make %s: %s", m->gate->path, strerror(errno));
+        return err_set(err, errno, "cannot create %s: %s", m->gate->path, strerror(errno));
     tree = fs_make("tmpfs", options, m->arena, FLAGS_SAFE | MOUNT_ATTR_NOEXEC);
     /* Made private after attaching: a mount attached below a shared mount becomes shared. */
     if (tree < 0 || move_mount(tree, "", AT_FDCWD, m->gate->path, MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
@@ -284,7 +283,7 @@ static int swap_open(struct making *m, struct berth_err *err)
     id_map_swap(owner->gid, gid, &swap.gids);
     m->swap = userns_open(&swap);
     return m->swap < 0 ? err_set(err, userns_code(m->swap),
-                                 "cannot make a namespace for the files of the image's user: %s", strerror(-m->swap))
+                                 "cannot create a namespace for the files of the image's user: %s", strerror(-m->swap))
                        : 0;
 }
 

@@ -111,11 +111,11 @@ static void words_that_make_no_sense(void **state)
     static const struct {
         const char *config, *image, *env, *want;
     } rows[] = {
-        {"{}",                        "{}",                          NULL,     "names no program"},
-        {"{\"command\": []}",         "{\"config\": {\"Cmd\": []}}", NULL,     "names no program"},
-        {"{\"command\": [\"\"]}",     "{}",                          NULL,     "is empty"        },
-        {"{\"command\": [\"a\", 1]}", "{}",                          NULL,     "list of texts"   },
-        {"{\"command\": [\"a\"]}",    "{}",                          "A=\xff", "only UTF-8"      },
+        {"{}",                        "{}",                          NULL,     "has no default command"},
+        {"{\"command\": []}",         "{\"config\": {\"Cmd\": []}}", NULL,     "has no default command"},
+        {"{\"command\": [\"\"]}",     "{}",                          NULL,     "is empty"              },
+        {"{\"command\": [\"a\", 1]}", "{}",                          NULL,     "list of strings"       },
+        {"{\"command\": [\"a\"]}",    "{}",                          "A=\xff", "must be UTF-8"         },
     };
     const struct user user = someone();
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -402,12 +402,12 @@ static void what_cannot_be_made_leaves_nothing(void **state)
         const char *config, *want;
         bool as_root;
     } rows[] = {
-        {"{\"image\": \"app:1\", \"command\": [\"x\"]}",            "must be pulled first",                 false},
-        {"{\"image\": \"oci:%s/nothing:1\", \"command\": [\"x\"]}", "cannot open the layout",               false},
-        {"{\"rootfs\": \"%s/nothing\", \"command\": [\"x\"]}",      "cannot open it on this node",          false},
-        {"{\"rootfs\": \"%s/layout\"}",                             "names no program",                     false},
-        {"{\"rootfs\": \"%s\", \"command\": [\"x\"]}",              "must not hold the agent's own folder", false},
-        {"{\"image\": \"oci:%s/layout:1\"}",                        "never runs as root",                   true },
+        {"{\"image\": \"app:1\", \"command\": [\"x\"]}",            "must be pulled first",                      false},
+        {"{\"image\": \"oci:%s/nothing:1\", \"command\": [\"x\"]}", "cannot open the layout",                    false},
+        {"{\"rootfs\": \"%s/nothing\", \"command\": [\"x\"]}",      "cannot open it on this node",               false},
+        {"{\"rootfs\": \"%s/layout\"}",                             "has no default command",                    false},
+        {"{\"rootfs\": \"%s\", \"command\": [\"x\"]}",              "must not contain the agent's state folder", false},
+        {"{\"image\": \"oci:%s/layout:1\"}",                        "never runs as root",                        true },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct user user = someone();

@@ -195,7 +195,7 @@ static void nobody_of_that_name(void **state)
     const struct user user = someone();
     const struct bundle_options options = {.user = &user, .user_namespace = true};
     assert_int_equal(make_of(k, "layout", 1, "true", &options), -EINVAL);
-    assert_non_null(strstr(k->err.text, "'nobody-here', who is not in its /etc/passwd"));
+    assert_non_null(strstr(k->err.text, "'nobody-here', which is not in its /etc/passwd"));
     assert_int_equal(mounts_below_count(k->folder.path), 0);
     assert_int_equal(access(folder_at(&k->folder, "state/roots/1"), F_OK), -1);
 }
@@ -380,10 +380,10 @@ static void without_it_as_the_owner(void **state)
     image_of(k, "web", "web");
     image_of(k, "far", "100000");
     struct user user = someone();
-    runs_plain(k, "far", &user, "user 100000:0 is not among the numbers");
+    runs_plain(k, "far", &user, "user 100000:0 is not in the UID range");
     /* An account without ranges in /etc/subuid has a namespace with one user. */
     user.uids = user.gids = (struct user_range){0};
-    runs_plain(k, "web", &user, "user 33:34 is not among the numbers");
+    runs_plain(k, "web", &user, "user 33:34 is not in the UID range");
     const struct bundle_options options = {.user = &user};
     each_runtime(k, "root",
                  "id -u; id -G; touch /etc/x && echo etc; (busybox chown 1 /etc/x) 2>/dev/null && echo BAD; "
@@ -394,10 +394,10 @@ static void without_it_as_the_owner(void **state)
     runs_plain(k, "root", &user, "is root's");
     user = someone();
     assert_int_equal(chmod(k->folder.path, 0700), 0);
-    runs_plain(k, "root", &user, "is closed to others");
+    runs_plain(k, "root", &user, "is not accessible to others");
     assert_int_equal(chmod(k->folder.path, 0711), 0);
     user.uids.first = UID; /* the kernel rejects such a map */
-    runs_plain(k, "root", &user, "cannot make a user namespace");
+    runs_plain(k, "root", &user, "cannot create a user namespace");
 }
 
 /* Images are on an overlay, a file system without support for mapped ids. */
@@ -432,7 +432,7 @@ static void without_file_systems_that_can(void **state)
     if (!*said.why) /* a kernel that supports it */
         print_message("skip: this kernel sees an overlay through a namespace\n");
     else
-        assert_non_null(strstr(said.why, "cannot show them in a user namespace"));
+        assert_non_null(strstr(said.why, "does not support ID-mapped mounts"));
     if (run(k, runtime, id, &out) < 0)
         fail_msg("%s", k->err.text);
     assert_string_equal(str_text(&out), *said.why ? "61234\n" : "33\n");

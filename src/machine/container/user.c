@@ -72,7 +72,7 @@ static int list_read(struct users *u, struct mapping *m, struct berth_err *err)
 
         if (!space || space == line || (size_t)(space - line) >= sizeof one.name || !str_parse_i64(space + 1, &uid) ||
             uid <= 0 || uid >= UINT32_MAX)
-            return err_set(err, EINVAL, "'%s/%s' has a line that is no owner and number: '%s'", place_dir(u->place),
+            return err_set(err, EINVAL, "'%s/%s' has a line that is not an owner and a UID: '%s'", place_dir(u->place),
                            m->file, line);
         memcpy(one.name, line, (size_t)(space - line));
         one.uid = (uid_t)uid;
@@ -140,12 +140,12 @@ static int account_check(const struct passwd *entry, const char *allowed, const 
     struct group group, *found = NULL;
 
     if (entry->pw_uid == 0)
-        return err_set(err, EPERM, "'%s' is root here, and nothing runs as root", entry->pw_name);
+        return err_set(err, EPERM, "'%s' is root on this node, and instances must not run as root", entry->pw_name);
     if (entry->pw_uid < ACCOUNT_UID_MIN)
-        return err_set(err, EPERM, "'%s' is an account of the system here: its number %u is below %d", entry->pw_name,
+        return err_set(err, EPERM, "'%s' is a system account on this node: its UID %u is below %d", entry->pw_name,
                        (unsigned)entry->pw_uid, ACCOUNT_UID_MIN);
     if (entry->pw_gid == 0)
-        return err_set(err, EPERM, "the account '%s' has root's group here, and nothing runs with that",
+        return err_set(err, EPERM, "the account '%s' has root's group on this node, and instances must not run with it",
                        entry->pw_name);
     CLEANUP(mem) char *large = NULL; /* larger buffer for a group with thousands of members */
     int rc = getgrnam_r(allowed, &group, buf, sizeof buf, &found);
@@ -157,7 +157,8 @@ static int account_check(const struct passwd *entry, const char *allowed, const 
     for (int i = 0; found && i < len; i++)
         if (groups[i] == found->gr_gid)
             return 0;
-    return err_set(err, EPERM, "the account '%s' is not in the group '%s', whose members may run things here",
+    return err_set(err, EPERM,
+                   "the account '%s' is not a member of the group '%s', which instances on this node require",
                    entry->pw_name, allowed);
 }
 
@@ -170,9 +171,9 @@ static int account_find(const char *name, const char *allowed, struct user *ret,
     int len = USER_GROUPS_MAX, rc = getpwnam_r(name, &entry, buf, sizeof buf, &found);
 
     if (rc == ERANGE)
-        return err_set(err, ERANGE, "the entry of '%s' in the list of users is too long", name);
+        return err_set(err, ERANGE, "the entry of '%s' in the user database is too long", name);
     if (rc && rc != ENOENT && rc != ESRCH) /* a failing user database does not mean that there is no account */
-        return err_set(err, rc, "the list of users cannot be asked for '%s': %s", name, strerror(rc));
+        return err_set(err, rc, "cannot look up '%s' in the user database: %s", name, strerror(rc));
     if (!found)
         return -ENOENT;
     if (getgrouplist(name, entry.pw_gid, groups, &len) < 0)
@@ -234,7 +235,7 @@ static int mapped_add(struct users *u, struct mapping *m, const char *owner, uid
     int rc;
 
     if (!known && m->at.len == USERS_MAX)
-        return err_set(err, ENOSPC, "more than %d owners have run something on this node", USERS_MAX);
+        return err_set(err, ENOSPC, "more than %d owners have run instances on this node", USERS_MAX);
     memcpy(one.name, owner, strlen(owner));
     if (known)
         known->uid = uid;
@@ -247,7 +248,7 @@ static int mapped_add(struct users *u, struct mapping *m, const char *owner, uid
         known->uid = before;
     else
         m->at.len--;
-    return err_set(err, -rc, "cannot keep the number of '%s' in '%s/%s': %s", owner, place_dir(u->place), m->file,
+    return err_set(err, -rc, "cannot store the UID of '%s' in '%s/%s': %s", owner, place_dir(u->place), m->file,
                    strerror(-rc));
 }
 
@@ -322,7 +323,7 @@ static int home_set_aside(const struct users *u, const char *owner, uid_t before
     (void)snprintf(from, sizeof from, "%s/homes/%s", place_dir(u->place), owner);
     (void)snprintf(to, sizeof to, "%s/homes/.%s.%u", place_dir(u->place), owner, (unsigned)before);
     if (rename(from, to) && errno != ENOENT)
-        return err_set(err, errno, "cannot set aside the home of the '%s' of before: %s", owner, strerror(errno));
+        return err_set(err, errno, "cannot move the home of the previous user '%s': %s", owner, strerror(errno));
     return 0;
 }
 
@@ -334,14 +335,14 @@ static int number_check(const struct users *u, const struct user_ask *ask, struc
     if (other)
         return err_set(
             err, EEXIST,
-            "the cluster's number %u of '%s' is that of '%s' on this node; an administrator can set uid_first, or "
-            "--uid-first of the agent, to other numbers",
+            "the cluster's UID %u of '%s' belongs to '%s' on this node; an administrator can choose other UIDs with "
+            "the setting uid_first, or --uid-first of the agent",
             (unsigned)ask->uid, ask->owner, other->name);
     if (ask->uid == u->first - 1 || number_is_known(ask->uid)) /* uid_first - 1 may be the net sandbox's */
         return err_set(
             err, EEXIST,
-            "the cluster's number %u of '%s' is that of an account or a group of this node; an administrator can set "
-            "uid_first to other numbers",
+            "the cluster's UID %u of '%s' belongs to an account or a group of this node; an administrator can choose "
+            "other UIDs with the setting uid_first",
             (unsigned)ask->uid, ask->owner);
     return 0;
 }
@@ -357,8 +358,7 @@ static int number_launch(struct users *u, const struct user_ask *ask, struct use
         return 0;
     }
     if (cluster && cluster->uid > ask->uid)
-        return err_set(err, ESTALE, "'%s' of the number %u is an earlier user of that name", ask->owner,
-                       (unsigned)ask->uid);
+        return err_set(err, ESTALE, "'%s' with UID %u is an earlier user of this name", ask->owner, (unsigned)ask->uid);
     rc = number_check(u, ask, err);
     if (rc)
         return rc;
@@ -420,10 +420,10 @@ static int home_make(const struct user *user, struct berth_err *err)
     CLEANUP(close_fd) int fd = -1;
 
     if (mkdir(user->home, 0700) && errno != EEXIST)
-        return err_set(err, errno, "cannot make the home '%s': %s", user->home, strerror(errno));
+        return err_set(err, errno, "cannot create the home '%s': %s", user->home, strerror(errno));
     fd = open(user->home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || (geteuid() == 0 && fchown(fd, user->uid, user->gid)))
-        return err_set(err, errno, "cannot give the home '%s' to its owner: %s", user->home, strerror(errno));
+        return err_set(err, errno, "cannot change the owner of the home '%s': %s", user->home, strerror(errno));
     return 0;
 }
 
@@ -449,7 +449,7 @@ int users_ask(struct users *u, const struct user_ask *ask, struct user *ret, str
     int rc;
 
     if (strlen(owner) >= sizeof found.name || strpbrk(owner, " \n") || place_path(u->place, "homes", owner, found.home))
-        return err_set(err, EINVAL, "'%s' cannot be the name of an owner", owner);
+        return err_set(err, EINVAL, "'%s' is not a valid name of an owner", owner);
     if (u->accounts && geteuid() == 0 && !ask->no_account) {
         rc = account_ask(u, owner, ret, err);
         if (rc != -ENOENT)

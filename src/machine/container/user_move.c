@@ -78,7 +78,7 @@ static int volumes_move(struct move *m, const char *path, struct berth_err *err)
             continue;
         rc = folder_move(m, dirfd(dir), e->d_name);
         if (rc < 0)
-            (void)err_set(err, -rc, "the volume %s cannot be given to the number %u: %s", e->d_name,
+            (void)err_set(err, -rc, "cannot change the owner of volume %s to UID %u: %s", e->d_name,
                           (unsigned)m->to->own, strerror(-rc));
     }
     return rc;
@@ -96,7 +96,7 @@ int user_move(struct place *p, const char *home, const struct user_numbers *from
     (void)snprintf(path, sizeof path, "%s/homes", place_dir(p));
     CLEANUP(close_fd) int homes = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     rc = homes < 0 ? -errno : folder_move(&m, homes, home);
-    return rc < 0 ? err_set(err, -rc, "the home of '%s' cannot be given to the number %u: %s", home, (unsigned)to->own,
-                            strerror(-rc))
+    return rc < 0 ? err_set(err, -rc, "cannot change the owner of the home of '%s' to UID %u: %s", home,
+                            (unsigned)to->own, strerror(-rc))
                   : 0;
 }

@@ -180,13 +180,13 @@ static void accounts_of_people_alone(void **state)
         int rc;
         const char *says;
     } rows[] = {
-        {"ann",      0,      NULL                        },
-        {"prime",    0,      NULL                        }, /* the group is her primary group */
-        {"rabbitmq", -EPERM, "an account of the system"  },
-        {"last",     -EPERM, "an account of the system"  },
-        {"wheel",    -EPERM, "root's group"              },
-        {"toor",     -EPERM, "is root here"              },
-        {"bob",      -EPERM, "not in the group 'cluster'"},
+        {"ann",      0,      NULL                                 },
+        {"prime",    0,      NULL                                 }, /* the group is her primary group */
+        {"rabbitmq", -EPERM, "is a system account"                },
+        {"last",     -EPERM, "is a system account"                },
+        {"wheel",    -EPERM, "root's group"                       },
+        {"toor",     -EPERM, "is root on this node"               },
+        {"bob",      -EPERM, "not a member of the group 'cluster'"},
     };
     struct kit *k = *state;
     struct users *u;

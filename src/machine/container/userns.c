@@ -219,11 +219,11 @@ int userns_code(int rc)
 int userns_check(struct berth_err *err)
 {
     static const char *const steps[] = {
-        [TRIAL_BECOME] = "nobody can become root in a user namespace",
-        [TRIAL_MOUNTS] = "mounts of a user namespace cannot be kept to it",
-        [TRIAL_PROC] = "a user namespace cannot have a /proc of its own",
-        [TRIAL_TMPFS] = "a user namespace cannot have a tmpfs",
-        [TRIAL_QUEUES] = "a user namespace cannot have message queues",
+        [TRIAL_BECOME] = "cannot become root in a user namespace",
+        [TRIAL_MOUNTS] = "cannot make mounts private in a user namespace",
+        [TRIAL_PROC] = "cannot mount /proc in a user namespace",
+        [TRIAL_TMPFS] = "cannot mount a tmpfs in a user namespace",
+        [TRIAL_QUEUES] = "cannot mount message queues in a user namespace",
     };
     const struct user_range range = user_range_given(0);
     const struct user someone = {.uid = range.first - 1, .gid = range.first - 1, .uids = range, .gids = range};
@@ -233,14 +233,14 @@ int userns_check(struct berth_err *err)
     userns_maps_of(&someone, &maps);
     int rc = held_start(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC, &h);
     if (rc < 0)
-        return err_set(err, -rc, "the kernel makes no user namespace: %s", strerror(-rc));
+        return err_set(err, -rc, "cannot create a user namespace: %s", strerror(-rc));
     rc = held_map(&h, &maps);
     if (rc < 0)
-        return err_set(err, -rc, "a user namespace cannot have the numbers from %" PRIu32 " on: %s", someone.uid,
+        return err_set(err, -rc, "cannot map the UIDs of a user namespace from %" PRIu32 " up: %s", someone.uid,
                        strerror(-rc));
     if (write(h.go, "", 1) != 1 || read(h.heard, &word, sizeof word) != sizeof word)
-        return err_set(err, EIO, "the trial of a user namespace ended without a word");
+        return err_set(err, EIO, "the test of a user namespace ended without a result");
     if (word.step < 0 || word.step > TRIAL_DONE)
-        return err_set(err, EIO, "the trial of a user namespace makes no sense");
+        return err_set(err, EIO, "the test of a user namespace returned an invalid result");
     return word.step == TRIAL_DONE ? 0 : err_set(err, word.code, "%s: %s", steps[word.step], strerror(word.code));
 }

@@ -94,9 +94,8 @@ static bool library_open(struct nvml *n)
         memcpy((char *)&n->calls + rows[i].at, &symbol, sizeof symbol);
         if (symbol || !rows[i].needed)
             continue;
-        (void)snprintf(n->why, sizeof n->why,
-                       "%s has no %s; install the library of a driver that is not older than version 450", n->path,
-                       rows[i].name);
+        (void)snprintf(n->why, sizeof n->why, "%s has no %s; install the library of driver version 450 or later",
+                       n->path, rows[i].name);
         (void)dlclose(n->library);
         n->library = NULL;
         return false;
@@ -208,7 +207,8 @@ static int known_look(struct nvml *n, unsigned count, struct nvml_look *look)
     for (size_t i = 0; i < before; i++)
         missing += !n->known[i].handle;
     if (silent > missing)
-        (void)snprintf(look->trouble, sizeof look->trouble, "a GPU does not tell its name: %.60s", nvml_error(n, gone));
+        (void)snprintf(look->trouble, sizeof look->trouble, "a GPU does not report its UUID: %.60s",
+                       nvml_error(n, gone));
     return gone;
 }
 
@@ -228,7 +228,7 @@ void nvml_look(struct nvml *n, struct nvml_look *ret)
     bool begun = begin(n);
     ret->there = begun || *n->why || n->known_len;
     (void)snprintf(ret->trouble, sizeof ret->trouble, "%s",
-                   !begun && n->known_len && !*n->why ? "the NVIDIA driver's library is gone" : n->why);
+                   !begun && n->known_len && !*n->why ? "the NVIDIA driver's library has been removed" : n->why);
     if (!begun) {
         all_silent(n, ret);
         return;
@@ -236,7 +236,7 @@ void nvml_look(struct nvml *n, struct nvml_look *ret)
     (void)NVML_ASK(n, driver, ret->driver, sizeof ret->driver);
     int rc = n->calls.count(&count);
     if (rc != NVML_SUCCESS) {
-        (void)snprintf(ret->trouble, sizeof ret->trouble, "the NVIDIA driver does not count its GPUs: %.60s",
+        (void)snprintf(ret->trouble, sizeof ret->trouble, "the NVIDIA driver does not report the number of GPUs: %.60s",
                        nvml_error(n, rc));
         end(n);
         all_silent(n, ret);

@@ -24,7 +24,7 @@ static void ail(struct nvml_gpu *g, const char *what, const char *text)
 static bool answered(struct nvml *n, struct nvml_gpu *g, int rc)
 {
     if (is_gone(rc))
-        ail(g, "it does not answer any more", nvml_error(n, rc));
+        ail(g, "the GPU no longer responds", nvml_error(n, rc));
     return rc == NVML_SUCCESS;
 }
 
@@ -51,11 +51,11 @@ static void health_read(struct nvml *n, struct nvml_device *d, struct nvml_gpu *
     if (answered(n, g, NVML_ASK(n, ecc, d, NVML_ECC_UNCORRECTED, NVML_ECC_VOLATILE, &errors)) && errors <= INT64_MAX)
         g->ecc_errors = (int64_t)errors;
     if (g->ecc_errors > 0)
-        ail(g, "its memory has errors that ECC could not correct; reset it or restart the machine", "");
+        ail(g, "its memory has uncorrectable ECC errors; reset the GPU or restart the machine", "");
     if (NVML_ASK(n, remapped, d, &corrected, &uncorrected, &pending, &failed) == NVML_SUCCESS && failed)
-        ail(g, "rows of its memory could not be replaced; it is to be exchanged", "");
+        ail(g, "remapping of its memory rows failed; replace the GPU", "");
     if (g->mode == 2)
-        ail(g, "its compute mode lets nobody use it (nvidia-smi -c 0)", "");
+        ail(g, "its compute mode is Prohibited; allow it with 'nvidia-smi -c 0'", "");
 }
 
 /* ---- processes -------------------------------------------------------------------------------------------------- */
@@ -199,7 +199,7 @@ void nvml_read(struct nvml *n, struct nvml_known *k, int gone, struct nvml_look 
     if (at == NVML_GPUS_MAX)
         return;
     if (!d) {
-        lost_add(&k->gpu, "it does not answer any more", nvml_error(n, gone), look);
+        lost_add(&k->gpu, "the GPU no longer responds", nvml_error(n, gone), look);
         return;
     }
     (void)snprintf(g->uuid, sizeof g->uuid, "%s", k->gpu.uuid);

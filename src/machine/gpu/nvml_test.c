@@ -115,19 +115,19 @@ static void what_is_broken_is_told_and_the_rest_is_read(void **state)
         const char *label, *then, *want;
     } rows[] = {
         {"fallen off the bus", H200 "gpu uuid=GPU-b model=NVIDIA_H200 minor=1 memory=143771 lost=15\n" T4,
-         "it does not answer any more: GPU is lost"                                                                                                    },
+         "the GPU no longer responds: GPU is lost"                                                                                                    },
         {"not counted",        H200 "gpu uuid=GPU-b model=NVIDIA_H200 minor=1 memory=1 lost=1000\n" T4,
-         "it does not answer any more: Unknown Error"                                                                                                  },
-        {"not there",          H200 T4,                                                                    "it does not answer any more: Unknown Error"},
+         "the GPU no longer responds: Unknown Error"                                                                                                  },
+        {"not there",          H200 T4,                                                                    "the GPU no longer responds: Unknown Error"},
         {"to be reset",        H200 "gpu uuid=GPU-b minor=1 memory=1 lost=16\n" T4,
-         "it does not answer any more: GPU requires reset"                                                                                             },
+         "the GPU no longer responds: GPU requires reset"                                                                                             },
         {"memory errors",      H200 "gpu uuid=GPU-b model=NVIDIA_H200 minor=1 memory=143771 ecc=2\n" T4,
-         "its memory has errors that ECC could not correct; reset it or restart the machine"                                                           },
+         "its memory has uncorrectable ECC errors; reset the GPU or restart the machine"                                                              },
         {"no rows left",       H200 "gpu uuid=GPU-b model=NVIDIA_H200 minor=1 memory=143771 remap=1\n" T4,
-         "rows of its memory could not be replaced; it is to be exchanged"                                                                             },
+         "remapping of its memory rows failed; replace the GPU"                                                                                       },
         {"for nobody",         H200 "gpu uuid=GPU-b model=NVIDIA_H200 minor=1 memory=143771 mode=2\n" T4,
-         "its compute mode lets nobody use it (nvidia-smi -c 0)"                                                                                       },
-        {"well again",         H200 H200_B T4,                                                             ""                                          },
+         "its compute mode is Prohibited; allow it with 'nvidia-smi -c 0'"                                                                            },
+        {"well again",         H200 H200_B T4,                                                             ""                                         },
     };
     struct world *w = *state;
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -154,7 +154,7 @@ static void one_that_was_never_seen_well(void **state)
     world_put(w, H200 "gpu uuid=GPU-b model=NVIDIA_H200 minor=1 memory=1 lost=15\n");
     nvml_look(w->nvml, &look);
     assert_int_equal(look.gpus_len, 1);
-    assert_string_equal(look.trouble, "a GPU does not tell its name: GPU is lost");
+    assert_string_equal(look.trouble, "a GPU does not report its UUID: GPU is lost");
 }
 
 static void a_driver_that_fails_is_asked_again(void **state)
@@ -179,7 +179,8 @@ static void gpus_of_a_silent_driver_stay(void **state)
     static const struct {
         const char *then, *want;
     } rows[] = {
-        {"miscounts 18\n" H200 T4, "the NVIDIA driver does not count its GPUs: Driver/library version mismatch"         },
+        {"miscounts 18\n" H200 T4,
+         "the NVIDIA driver does not report the number of GPUs: Driver/library version mismatch"                        },
         {"fails 9\n",              "the NVIDIA driver does not answer: Unknown Error; load the driver (modprobe nvidia)"},
     };
     struct world *w = *state;

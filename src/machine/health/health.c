@@ -88,7 +88,7 @@ static void exec_done(void *arg, int exit)
     else if (exit < 0)
         answer_wrong(h, "%s could not be run", h->plan.argv[0]);
     else
-        answer_wrong(h, "%s ended with %d", h->plan.argv[0], exit);
+        answer_wrong(h, "%s failed with exit code %d", h->plan.argv[0], exit);
 }
 
 static void exec_ask(struct health *h)
@@ -155,10 +155,10 @@ static void answer_hear(struct health *h)
     /* the status is at the start of a line that is too long for the buffer */
     int status = end || n > 0 ? status_of(h->heard) : -1;
     if (status < 0)
-        answer_wrong(h, n == 0 && h->heard_len == 0 ? "http: the connection ended without an answer"
-                                                    : "http: the answer is not HTTP");
+        answer_wrong(h, n == 0 && h->heard_len == 0 ? "http: the connection was closed without a response"
+                                                    : "http: the response is not HTTP");
     else if (status < 200 || status > 399)
-        answer_wrong(h, "http: GET %s answered %d", h->plan.path, status);
+        answer_wrong(h, "http: GET %s returned %d", h->plan.path, status);
     else
         answer(h, NULL);
 }
@@ -219,7 +219,7 @@ static void timer_due(void *ctx)
 {
     struct health *h = ctx;
     if (h->open) {
-        answer_wrong(h, "no answer in %lld ms", (long long)(h->plan.timeout_ns / 1000000));
+        answer_wrong(h, "no response within %lld ms", (long long)(h->plan.timeout_ns / 1000000));
         return;
     }
     h->open = true;

@@ -27,7 +27,7 @@ static int exec_read(const json_t *value, struct health_plan *p, struct berth_er
 {
     size_t len = json_array_size(value);
     if (!json_is_array(value) || len == 0 || len > COMMAND_MAX)
-        return err_set(err, EINVAL, "expected a list: a program and its arguments");
+        return err_set(err, EINVAL, "expected a list with a program and its arguments");
     for (size_t i = 0; i < len; i++)
         if (!json_is_string(json_array_get(value, i)))
             return err_set(err, EINVAL, "[%zu]: expected text", i);
@@ -55,7 +55,7 @@ static int http_read(const json_t *value, struct health_plan *p, struct berth_er
     for (const char *at = path; ok && *at; at++)
         ok = *at > ' ' && *at < 0x7f;
     if (!ok)
-        return err_set(err, EINVAL, "path: expected a path like /healthy, without spaces");
+        return err_set(err, EINVAL, "path: expected a path such as /healthy, without spaces");
     p->path = mem_strdup(path);
     return endpoint_read(value, p, err);
 }
@@ -84,7 +84,7 @@ static int keys_check(const json_t *check, struct berth_err *err)
         for (size_t i = 0; i < sizeof others / sizeof *others; i++)
             known = known || strcmp(others[i], key) == 0;
         if (!known)
-            return err_set(err, EINVAL, "%s: no such key", quote(key, shown));
+            return err_set(err, EINVAL, "%s: unknown key", quote(key, shown));
     }
     return 0;
 }
@@ -98,14 +98,14 @@ static int plan_read(const json_t *check, struct health_plan *p, struct berth_er
         if (!value)
             continue;
         if (given++)
-            return err_set(err, EINVAL, "give one of exec, http and tcp, not several");
+            return err_set(err, EINVAL, "use only one of exec, http and tcp");
         p->kind = kinds[i].kind;
         rc = kinds[i].read(value, p, err);
         if (rc < 0)
             err_prefix(err, "%s", kinds[i].key);
     }
     if (rc == 0 && !given)
-        return err_set(err, EINVAL, "give one of exec, http and tcp");
+        return err_set(err, EINVAL, "expected exec, http or tcp");
     if (rc == 0)
         rc = number_read(check, "every_ns", HEALTH_NS_MIN, HEALTH_NS_MAX, &p->every_ns, err);
     if (rc == 0)
@@ -116,7 +116,7 @@ static int plan_read(const json_t *check, struct health_plan *p, struct berth_er
         rc = number_read(check, "failures", 1, FAILURES_MAX, &p->failures, err);
     if (rc == 0 && p->timeout_ns >= p->every_ns) {
         if (json_object_get(check, "timeout_ns"))
-            return err_set(err, EINVAL, "timeout_ns: must be less than every_ns, so that only one question is open");
+            return err_set(err, EINVAL, "timeout_ns: must be less than every_ns");
         p->timeout_ns = p->every_ns / 2; /* the default timeout is not below this short interval */
     }
     return rc;

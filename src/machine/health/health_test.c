@@ -241,7 +241,7 @@ static void answers_are_judged(void **state)
         {HTTP,                                       "SSH-2.0-OpenSSH_9\r\n",                                                                                  false, "not HTTP"                           },
         {HTTP,                                       "HTTP/1.1 20",                                                                                            false, "not HTTP"                           },
         {HTTP,                                       "",                                                                                                       false, "http: "                             },
-        {HTTP,                                       NULL,                                                                                                     false, "no answer in 50 ms"                 },
+        {HTTP,                                       NULL,                                                                                                     false, "no response within 50 ms"           },
         {TCP,                                        NULL,                                                                                                     true,  ""                                   },
         {TCP,                                        "",                                                                                                       true,  ""                                   },
         {"{'tcp': {'endpoint': 'other'}, " FAST "}", NULL,                                                                                                     false, "tcp: the endpoint other has no port"},
@@ -286,7 +286,7 @@ static void failures_in_a_row_and_one_success(void **state)
     unsigned before = s.asked;
     until_verdicts(&s, 2);
     assert_false(s.ready);
-    assert_string_equal(s.text, "/bin/check ended with 7");
+    assert_string_equal(s.text, "/bin/check failed with exit code 7");
     assert_int_equal(s.asked - before, 3);
     s.exit = 0;
     until_verdicts(&s, 3);
@@ -325,7 +325,7 @@ static void programs_that_hang_or_cannot_be_run(void **state)
     assert_int_equal(begin(&s, EXEC, NULL), 0);
     until_verdicts(&s, 1);
     assert_false(s.ready);
-    assert_string_equal(s.text, "no answer in 50 ms");
+    assert_string_equal(s.text, "no response within 50 ms");
     assert_int_equal(s.cancelled, 3);
     s.hang = false;
     until_verdicts(&s, 2);
@@ -395,8 +395,8 @@ static void checks_that_make_no_sense(void **state)
         const char *check, *error;
     } rows[] = {
         {"[]",                                                      "health: expected an object"            },
-        {"{}",                                                      "give one of exec, http and tcp"        },
-        {"{'tcp': {'endpoint': 'web'}, 'exec': ['x']}",             "not several"                           },
+        {"{}",                                                      "expected exec, http or tcp"            },
+        {"{'tcp': {'endpoint': 'web'}, 'exec': ['x']}",             "use only one"                          },
         {"{'exec': []}",                                            "exec: expected a list"                 },
         {"{'exec': ['x', 3]}",                                      "exec: [1]: expected text"              },
         {"{'exec': 'true'}",                                        "exec: expected a list"                 },
@@ -405,7 +405,7 @@ static void checks_that_make_no_sense(void **state)
         {"{'http': {'endpoint': 'web', 'path': '/a b'}}",           "http: path: "                          },
         {"{'http': {'endpoint': 'web', 'path': '/a\\r\\nX: y'}}",   "http: path: "                          },
         {"{'http': {'endpoint': 'web', 'path': 7}}",                "http: path: "                          },
-        {"{'tcp': {'endpoint': 'web'}, 'evry_ns': 1}",              "\"evry_ns\": no such key"              },
+        {"{'tcp': {'endpoint': 'web'}, 'evry_ns': 1}",              "\"evry_ns\": unknown key"              },
         {"{'tcp': {'endpoint': 'web'}, 'every_ns': 0}",             "every_ns: expected a whole number"     },
         {"{'tcp': {'endpoint': 'web'}, 'every_ns': '1s'}",          "every_ns: expected a whole number"     },
         {"{'tcp': {'endpoint': 'web'}, 'failures': 0}",             "failures: expected a whole number"     },

@@ -202,7 +202,7 @@ static int unpack(struct place *p, struct scratch *s, int layout, const char *pa
     if (rc < 0)
         return rc;
     rc = unpacked_publish(p, s, digest);
-    return rc < 0 ? err_set(err, -rc, "cannot keep image %s: %s", name, strerror(-rc)) : 0;
+    return rc < 0 ? err_set(err, -rc, "cannot store image %s: %s", name, strerror(-rc)) : 0;
 }
 
 /* ---- pulling ---------------------------------------------------------------------------------------------------- */
@@ -217,7 +217,7 @@ static int named_bring(struct place *p, const struct image_name *n, struct berth
     char digest[IMAGE_DIGEST_MAX], manifest[IMAGE_DIGEST_MAX];
     int rc = scratch_make(p, &s);
     if (rc < 0)
-        return err_set(err, -rc, "cannot pull image %s: no folder for it: %s", n->name, strerror(-rc));
+        return err_set(err, -rc, "cannot pull image %s: cannot create its folder: %s", n->name, strerror(-rc));
     rc = pull_begin(p, n, s.fd, &pull, err);
     rc = rc < 0 ? rc : pull_resolve(&pull, digest, err);
     if (rc < 0)
@@ -238,7 +238,7 @@ static int named_bring(struct place *p, const struct image_name *n, struct berth
         unpacked_touch(here);
     }
     rc = ref_write(p, n, digest);
-    return rc < 0 ? err_set(err, -rc, "cannot keep image %s: %s", n->name, strerror(-rc)) : 0;
+    return rc < 0 ? err_set(err, -rc, "cannot store image %s: %s", n->name, strerror(-rc)) : 0;
 }
 
 /* Not the coarse clock: times of files may be finer, and would then lie in its future. */
@@ -257,7 +257,7 @@ static int named_ensure(struct place *p, const struct image_name *n, struct bert
         return 0;
     CLEANUP(close_fd) int lock = name_lock(p, n->name);
     if (lock < 0)
-        return err_set(err, -lock, "cannot pull image %s: no lock: %s", n->name, strerror(-lock));
+        return err_set(err, -lock, "cannot pull image %s: cannot lock it: %s", n->name, strerror(-lock));
     /* Another thread may have pulled it while this one waited for the lock; that counts for both. */
     if (ref_read(p, n, digest, &at_ns) == 0 && (!n->pull_always || at_ns > asked_ns))
         return 0;
@@ -283,7 +283,7 @@ static int keep_begin(const struct place *p, const char *key, const char *verb, 
 {
     *ret_lock = name_lock(p, key);
     if (*ret_lock < 0)
-        return err_set(err, -*ret_lock, "cannot %s image %s%.180s: no lock: %s", verb, scheme, n->path,
+        return err_set(err, -*ret_lock, "cannot %s image %s%.180s: cannot lock it: %s", verb, scheme, n->path,
                        strerror(-*ret_lock));
     CLEANUP(close_fd) int here = unpacked_open(p, key);
     if (here >= 0) {
@@ -291,7 +291,7 @@ static int keep_begin(const struct place *p, const char *key, const char *verb, 
         return 1;
     }
     int rc = scratch_make(p, s);
-    return rc < 0 ? err_set(err, -rc, "cannot %s image %s%.180s: no folder for it: %s", verb, scheme, n->path,
+    return rc < 0 ? err_set(err, -rc, "cannot %s image %s%.180s: cannot create its folder: %s", verb, scheme, n->path,
                             strerror(-rc))
                   : 0;
 }
@@ -337,7 +337,7 @@ static int url_ensure(struct place *p, const struct image_name *n, struct berth_
     if (rc < 0)
         return rc;
     rc = unpacked_publish(p, &s, key);
-    return rc < 0 ? err_set(err, -rc, "cannot keep image %.180s: %s", n->path, strerror(-rc)) : 0;
+    return rc < 0 ? err_set(err, -rc, "cannot store image %.180s: %s", n->path, strerror(-rc)) : 0;
 }
 
 /* Rejects a directory that contains the agent's state: a copy of it would contain itself. */
@@ -349,7 +349,8 @@ static int folder_open(const struct place *p, const struct image_name *n, int *r
         return err_set(err, errno, "rootfs %s: cannot open it on this node: %s", n->path, strerror(errno));
     size_t len = strlen(path);
     if (strncmp(place_dir(p), path, len) == 0 && (len == 1 || place_dir(p)[len] == '/' || place_dir(p)[len] == '\0'))
-        return err_set(err, EINVAL, "rootfs %s: must not hold the agent's own folder: give one beside it", n->path);
+        return err_set(err, EINVAL, "rootfs %s: must not contain the agent's state folder; choose another folder",
+                       n->path);
     *ret = take_fd(&fd);
     return 0;
 }
@@ -383,7 +384,7 @@ static int digest_find(struct place *p, const struct image_name *n, char ret[sta
     if (n->kind == IMAGE_URL)
         return url_key(n, ret, err);
     int rc = ref_read(p, n, ret, NULL);
-    return rc < 0 ? err_set(err, ENOENT, "image %s is not here: it must be pulled first", n->name) : 0;
+    return rc < 0 ? err_set(err, ENOENT, "image %s is not on this node: it must be pulled first", n->name) : 0;
 }
 
 int image_open(struct place *p, const json_t *config, int *ret_root, json_t **ret_config, char ret_digest[static 72],
@@ -408,7 +409,7 @@ int image_open(struct place *p, const json_t *config, int *ret_root, json_t **re
         return rc;
     CLEANUP(close_fd) int unpacked = unpacked_open(p, digest);
     if (unpacked < 0)
-        return err_set(err, ENOENT, "image %s is not here: it must be unpacked first", digest);
+        return err_set(err, ENOENT, "image %s is not unpacked on this node: it must be unpacked first", digest);
     CLEANUP(close_fd) int root = tree_open(unpacked, "rootfs", O_RDONLY | O_DIRECTORY, 0);
     CLEANUP(mem) char *text = NULL;
     rc = root < 0 ? root : flock(root, LOCK_SH) < 0 ? -errno : 0;
@@ -416,10 +417,10 @@ int image_open(struct place *p, const json_t *config, int *ret_root, json_t **re
     CLEANUP(close_fd) int again = rc < 0 ? -1 : unpacked_open(p, digest);
     rc = rc < 0 ? rc : again < 0 ? again : tree_read(unpacked, "config.json", CONFIG_MAX, &text, NULL);
     if (rc < 0)
-        return err_set(err, -rc, "image %s: cannot open what is unpacked: %s", digest, strerror(-rc));
+        return err_set(err, -rc, "image %s: cannot open the unpacked image: %s", digest, strerror(-rc));
     json_t *doc = json_loads(text, 0, NULL);
     if (!doc)
-        return err_set(err, EIO, "image %s: what was kept of its configuration cannot be read", digest);
+        return err_set(err, EIO, "image %s: cannot read its stored configuration", digest);
     unpacked_touch(unpacked);
     memcpy(ret_digest, digest, sizeof digest);
     *ret_root = take_fd(&root);

@@ -48,7 +48,7 @@ int fetch_begin(const struct place *p, int tmp, struct fetch *ret, struct berth_
     f.other = place_fetcher(p, &f.uid, &f.gid);
     int rc = folder_make(tmp, &f);
     if (rc < 0)
-        return err_set(err, -rc, "cannot make a folder to fetch into: %s", strerror(-rc));
+        return err_set(err, -rc, "cannot create a folder for the download: %s", strerror(-rc));
     *ret = f;
     f.folder = -1;
     return 0;
@@ -97,12 +97,13 @@ int fetch_run(struct fetch *f, const struct tool *tool, struct str *ret_out, str
         return tool_run(&t, ret_out, err);
     t.user = &user;
     if (fchown(f->folder, f->uid, f->gid) < 0)
-        return err_set(err, errno, "%s: cannot give a folder to user %u: %s; give another with --network-user", t.what,
-                       (unsigned)f->uid, strerror(errno));
+        return err_set(err, errno,
+                       "%s: cannot change the owner of a folder to UID %u: %s; choose another with --network-user",
+                       t.what, (unsigned)f->uid, strerror(errno));
     int rc = tool_run(&t, ret_out, err);
     /* From now on processes with that uid cannot open the directory by name. */
     if ((fchown(f->folder, geteuid(), getegid()) < 0 || fchmod(f->folder, 0700) < 0) && rc == 0)
-        rc = err_set(err, errno, "%s: cannot take over what was fetched: %s", t.what, strerror(errno));
+        rc = err_set(err, errno, "%s: cannot take over the downloaded files: %s", t.what, strerror(errno));
     return rc;
 }
 

@@ -166,7 +166,7 @@ static void a_closed_folder_is_told(void **state)
     NEEDS_KIT(state, k)
     assert_int_equal(chmod(k->image.folder.path, 0700), 0);
     assert_int_equal(run_for(k, "true", MINUTE_NS, NULL), -EIO);
-    assert_non_null(strstr(k->image.err.text, "cannot reach /tmp/berth-test-"));
+    assert_non_null(strstr(k->image.err.text, "cannot access /tmp/berth-test-"));
     assert_non_null(strstr(k->image.err.text, "chmod o+x"));
 }
 

@@ -188,25 +188,26 @@ static void a_skopeo_that_lies_is_not_believed(void **state)
     } rows[] = {
         {"another image, whole",
          "instead: if [ $verb = copy ]; then " REAL
-         " copy -q --src-tls-verify=false docker://$(cat ../../../../where):evil dir:pull; exit; fi",                      "is not what sha256:"               },
+         " copy -q --src-tls-verify=false docker://$(cat ../../../../where):evil dir:pull; exit; fi",                      "does not match sha256:"   },
         {"another image, and an index that lists it",
          "instead: if [ $verb = copy ]; then " REAL
          " copy -q --src-tls-verify=false docker://$(cat ../../../../where):evil dir:pull; exit; else cat "
-         "../../../../evil-index; exit; fi",                                                                               "is not what sha256:"               },
-        {"a longer layer",                            LAYER "echo x >>pull/$layer; done",                                  "is not what came under that digest"},
+         "../../../../evil-index; exit; fi",                                                                               "does not match sha256:"   },
+        {"a longer layer",                            LAYER "echo x >>pull/$layer; done",                                  "does not match its digest"},
         {"a changed layer",                           LAYER "printf x | dd of=pull/$layer conv=notrunc status=none; done",
-         "is not what came under that digest"                                                                                                                  },
-        {"no layer",                                  LAYER "rm pull/$layer; done",                                        "No such file"                      },
-        {"a link to a file of root's",                LAYER "rm pull/$layer; ln -s /etc/shadow pull/$layer; done",         "is no plain file"                  },
-        {"a link to the layer",                       LAYER "mv pull/$layer x; ln -s ../x pull/$layer; done",              "is no plain file"                  },
-        {"a second name of a layer",                  LAYER "ln pull/$layer x; done",                                      "is no plain file"                  },
-        {"a fifo",                                    LAYER "rm pull/$layer; mkfifo pull/$layer; done",                    "is no plain file"                  },
-        {"a link for a folder",                       "mv pull x; ln -s x pull",                                           "left no manifest"                  },
-        {"a fifo for a manifest",                     "rm pull/manifest.json; mkfifo pull/manifest.json",                  "left no manifest"                  },
-        {"an endless manifest",                       "truncate -s 40G pull/manifest.json",                                "left no manifest"                  },
-        {"a file beyond the limit",                   "truncate -s 1T pull/manifest.json",                                 "the limit of this node"            },
-        {"a manifest with more in it",                "echo >>pull/manifest.json",                                         "is not what sha256:"               },
-        {"nothing at all",                            "instead: [ $verb = copy ] && exit 0",                               "left no manifest"                  },
+         "does not match its digest"                                                                                                                  },
+        {"no layer",                                  LAYER "rm pull/$layer; done",                                        "No such file"             },
+        {"a link to a file of root's",                LAYER "rm pull/$layer; ln -s /etc/shadow pull/$layer; done",
+         "is not a regular file"                                                                                                                      },
+        {"a link to the layer",                       LAYER "mv pull/$layer x; ln -s ../x pull/$layer; done",              "is not a regular file"    },
+        {"a second name of a layer",                  LAYER "ln pull/$layer x; done",                                      "is not a regular file"    },
+        {"a fifo",                                    LAYER "rm pull/$layer; mkfifo pull/$layer; done",                    "is not a regular file"    },
+        {"a link for a folder",                       "mv pull x; ln -s x pull",                                           "left no manifest"         },
+        {"a fifo for a manifest",                     "rm pull/manifest.json; mkfifo pull/manifest.json",                  "left no manifest"         },
+        {"an endless manifest",                       "truncate -s 40G pull/manifest.json",                                "left no manifest"         },
+        {"a file beyond the limit",                   "truncate -s 1T pull/manifest.json",                                 "the limit of this node"   },
+        {"a manifest with more in it",                "echo >>pull/manifest.json",                                         "does not match sha256:"   },
+        {"nothing at all",                            "instead: [ $verb = copy ] && exit 0",                               "left no manifest"         },
     };
     CLEANUP(registry) struct registry r = {0};
     CLEANUP(str) struct str index = {0};

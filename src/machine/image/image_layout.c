@@ -135,12 +135,12 @@ int layout_find(int layout, const char *tag, const char *name, char ret[static I
     const json_t *entry = entry_of(index, tag);
     if (!entry)
         return err_set(err, ENOENT, "image %s: the layout has %s for this machine", name,
-                       *tag ? "nothing under that tag" : "none, or several and no tag was given,");
+                       *tag ? "no image with this tag" : "no image, or several and no tag was given,");
     for (int depth = 0; is_index(entry); depth++) {
         char blob[96];
         json_t *inner = NULL;
         if (depth >= INDEX_DEPTH_MAX || blob_name(text_in(entry, "digest"), blob) < 0)
-            return err_set(err, EINVAL, "image %s: an index that makes no sense", name);
+            return err_set(err, EINVAL, "image %s: invalid index", name);
         rc = object_read(layout, blob, name, &inner, err);
         if (rc < 0)
             return rc;
@@ -148,7 +148,7 @@ int layout_find(int layout, const char *tag, const char *name, char ret[static I
         index = inner;
         entry = entry_of(index, NULL);
         if (!entry)
-            return err_set(err, ENOENT, "image %s: nothing for linux on %s", name, architecture());
+            return err_set(err, ENOENT, "image %s: no image for linux on %s", name, architecture());
     }
     const char *digest = text_in(entry, "digest");
     if (!digest || !image_digest_valid(digest))
@@ -166,7 +166,7 @@ static int blob_copy(int layout, const char *digest, int to, const char *name, j
     CLEANUP(mem) char *text = NULL;
     size_t len = 0;
     if (blob_name(digest, blob) < 0)
-        return err_set(err, EINVAL, "image %s: something in it has no sha256 digest", name);
+        return err_set(err, EINVAL, "image %s: an entry has no sha256 digest", name);
     int rc = tree_read(layout, blob, DOCUMENT_MAX, &text, &len);
     if (rc < 0)
         return err_set(err, -rc, "image %s: cannot read %s: %s", name, digest, strerror(-rc));
@@ -213,7 +213,7 @@ int layout_take(int layout, const char *layout_path, const char *digest, int to,
                 struct berth_err *err)
 {
     if (mkdirat(to, "blobs", 0700) < 0 || mkdirat(to, "blobs/sha256", 0700) < 0)
-        return err_set(err, errno, "image %s: cannot make a folder: %s", name, strerror(errno));
+        return err_set(err, errno, "image %s: cannot create a folder: %s", name, strerror(errno));
     CLEANUP(json) json_t *manifest = NULL, *config = NULL;
     size_t size = 0, config_size = 0;
     int rc = blob_copy(layout, digest, to, name, &manifest, &size, err);

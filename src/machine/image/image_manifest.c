@@ -54,7 +54,7 @@ static int part_take(struct making *m, const json_t *part, json_t **ret)
     const json_t *size = json_object_get(part, "size");
     struct stat st;
     if (!type || !digest || !image_digest_valid(digest) || !json_is_integer(size) || json_integer_value(size) < 0)
-        return err_set(m->err, EINVAL, "image %s: something in its manifest has no type, no size or no sha256 digest",
+        return err_set(m->err, EINVAL, "image %s: an entry of its manifest has no type, no size or no sha256 digest",
                        m->name);
     int rc = fstatat(m->blobs, digest + strlen("sha256:"), &st, AT_SYMLINK_NOFOLLOW) == 0
                  ? 0
@@ -116,11 +116,11 @@ int layout_make(const char *text, size_t len, int to, const char *name,
     CLEANUP(json) json_t *doc = len > MANIFEST_BYTES_MAX ? NULL : json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
     CLEANUP(json) json_t *manifest = NULL;
     if (!doc)
-        return err_set(err, EINVAL, "image %s: its manifest is not JSON, or too large", name);
+        return err_set(err, EINVAL, "image %s: its manifest is not JSON or is too large", name);
     CLEANUP(close_fd) int above = tree_folder(to, "blobs", 0700);
     CLEANUP(close_fd) int blobs = above < 0 ? above : tree_folder(above, "sha256", 0700);
     if (blobs < 0)
-        return err_set(err, -blobs, "image %s: cannot make a folder: %s", name, strerror(-blobs));
+        return err_set(err, -blobs, "image %s: cannot create a folder: %s", name, strerror(-blobs));
     struct making m = {.name = name, .blobs = blobs, .each = each, .ctx = ctx, .err = err};
     int rc = manifest_convert(&m, doc, &manifest);
     return rc < 0 ? rc : manifest_write(&m, manifest, ret);

@@ -92,20 +92,20 @@ static int named_read(const char *text, struct image_name *ret, struct berth_err
     if (at) {
         *at = '\0';
         if (!image_digest_valid(at + 1))
-            return err_set(err, EINVAL, "image %s: after the @ comes sha256: and 64 hexadecimal digits", text);
+            return err_set(err, EINVAL, "image %s: expected sha256: and 64 hexadecimal digits after the @", text);
         (void)snprintf(ret->digest, sizeof ret->digest, "%s", at + 1);
     }
     char *slash = strrchr(ret->repository, '/'), *colon = strchr(slash ? slash : ret->repository, ':');
     if (colon) {
         *colon = '\0';
         if (!tag_valid(colon + 1))
-            return err_set(err, EINVAL, "image %s: a tag has letters, digits, '_', '.' and '-'", text);
+            return err_set(err, EINVAL, "image %s: a tag may contain only letters, digits, '_', '.' and '-'", text);
         (void)snprintf(ret->tag, sizeof ret->tag, "%s", colon + 1);
     }
     size_t host = host_len(ret->repository);
     if ((host && !host_valid(ret->repository, host)) || !path_parts_valid(ret->repository + (host ? host + 1 : 0)))
         return err_set(err, EINVAL,
-                       "image: expected NAME:TAG like registry.lab:5000/team/app:1.2, or oci:/path:TAG; found %s",
+                       "image: expected NAME:TAG such as registry.lab:5000/team/app:1.2, or oci:/path:TAG; found %s",
                        text);
     ret->plain_http = is_local(ret->repository, host);
     ret->kind = IMAGE_NAMED;
@@ -121,11 +121,11 @@ static int layout_read(const char *text, struct image_name *ret, struct berth_er
     if (colon) {
         *colon = '\0';
         if (!tag_valid(colon + 1))
-            return err_set(err, EINVAL, "image oci:%s: a tag has letters, digits, '_', '.' and '-'", text);
+            return err_set(err, EINVAL, "image oci:%s: a tag may contain only letters, digits, '_', '.' and '-'", text);
         (void)snprintf(ret->tag, sizeof ret->tag, "%s", colon + 1);
     }
     if (!image_path_valid(ret->path))
-        return err_set(err, EINVAL, "image oci:%s: give an absolute path without \"..\"", text);
+        return err_set(err, EINVAL, "image oci:%s: expected an absolute path without \"..\"", text);
     ret->kind = IMAGE_LAYOUT;
     return 0;
 }
@@ -190,12 +190,13 @@ int image_name_read(const json_t *config, struct image_name *ret, struct berth_e
         return err_set(err, EINVAL, "pull: expected `always` or `missing`, found %s", pull);
     n.pull_always = pull && strcmp(pull, "always") == 0;
     if (rootfs && image)
-        return err_set(err, EINVAL, "give an image or a rootfs, not both");
+        return err_set(err, EINVAL, "use an image or a rootfs, not both");
     if (!rootfs && !image)
         return err_set(err, EINVAL, "a container needs an image or a rootfs");
     if (rootfs) {
         if (!image_path_valid(rootfs))
-            return err_set(err, EINVAL, "rootfs %s: give an absolute path without \"..\", and not / itself", rootfs);
+            return err_set(err, EINVAL, "rootfs %s: expected an absolute path without \"..\", and not / itself",
+                           rootfs);
         (void)snprintf(n.path, sizeof n.path, "%s", rootfs);
         n.kind = IMAGE_FOLDER;
     } else if (strncmp(image, "oci:", 4) == 0) {

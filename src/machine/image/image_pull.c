@@ -128,7 +128,7 @@ int pull_resolve(struct pull *pull, char ret[static IMAGE_DIGEST_MAX], struct be
     }
     int rc = document_fetch(pull, "", &pull->document, err);
     if (rc == 0 && !pull->document.len)
-        return err_set(err, EIO, "cannot pull image %s: the registry has nothing under that name", pull->name->name);
+        return err_set(err, EIO, "cannot pull image %s: the registry does not have it", pull->name->name);
     return rc < 0 ? rc : digest_of(str_text(&pull->document), pull->document.len, ret, err);
 }
 
@@ -172,7 +172,7 @@ static int manifest_check(struct pull *pull, const char *digest, const char *tex
         return rc;
     if (strcmp(index, digest) == 0 && index_lists(str_text(&pull->document), pull->document.len, is))
         return 0;
-    return err_set(err, EBADMSG, "cannot pull image %s: what came is not what %s means", pull->name->name, digest);
+    return err_set(err, EBADMSG, "cannot pull image %s: the download does not match %s", pull->name->name, digest);
 }
 
 struct taking {
@@ -192,8 +192,8 @@ static int part_take(void *ctx, const char *digest, uint64_t size, int blobs)
         return err_set(t->err, ENOSPC, "cannot pull image %s: the disk is full", pull->name->name);
     return rc == 0 ? 0
                    : err_set(t->err, -rc, "cannot pull image %s: %s %s", pull->name->name, digest,
-                             rc == -EBADMSG  ? "is not what came under that digest"
-                             : rc == -EINVAL ? "is no plain file"
+                             rc == -EBADMSG  ? "does not match its digest"
+                             : rc == -EINVAL ? "is not a regular file"
                                              : strerror(-rc));
 }
 
@@ -212,7 +212,7 @@ int pull_fetch(struct pull *pull, const char *digest, char ret_manifest[static I
         return rc;
     CLEANUP(close_fd) int layout = tree_folder(pull->tmp, "pull", 0700);
     if (layout < 0)
-        return err_set(err, -layout, "cannot pull image %s: cannot make a folder: %s", pull->name->name,
+        return err_set(err, -layout, "cannot pull image %s: cannot create a folder: %s", pull->name->name,
                        strerror(-layout));
     return layout_make(text, len, layout, pull->name->name, part_take, &(struct taking){pull, err}, ret_manifest, err);
 }
@@ -250,7 +250,7 @@ int pull_unpack(const struct place *p, int layout, const char *path, const char 
     CLEANUP(close_fd) int taken = tree_folder(tmp, "layout", 0700);
     CLEANUP(close_fd) int unpacked = tree_folder(tmp, "unpacked", 0700);
     if (taken < 0 || unpacked < 0)
-        return err_set(err, taken < 0 ? -taken : -unpacked, "image %s: cannot make a folder: %s", name,
+        return err_set(err, taken < 0 ? -taken : -unpacked, "image %s: cannot create a folder: %s", name,
                        strerror(taken < 0 ? -taken : -unpacked));
     CLEANUP(json) json_t *config = NULL;
     int rc = layout_take(layout, path, manifest, taken, name, &config, err);

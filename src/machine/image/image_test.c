@@ -174,16 +174,16 @@ static void broken_layouts_are_refused(void **state)
         {"no index",                                    "index.json", NULL,                  "cannot read index.json"},
         {"an index that is a pipe",                     "index.json", "|",                   "cannot read index.json"},
         {"an index that is no JSON",                    "index.json", "{",                   "not JSON"              },
-        {"nothing in it",                               "index.json", "{\"manifests\": []}", "nothing under that tag"},
+        {"nothing in it",                               "index.json", "{\"manifests\": []}", "no image with this tag"},
         {"a digest that is a path",                     "index.json",
          "{\"manifests\": [{\"digest\": \"sha256:../../../../etc/passwd\", \"annotations\": "
          "{\"org.opencontainers.image.ref.name\": \"1\"}}]}",                                "no sha256 digest"      },
         {"an index of itself",                          "index.json",
          "{\"manifests\": [{\"mediaType\": \"application/vnd.oci.image.index.v1+json\", \"digest\": \"x\", \"annotations\": "
-         "{\"org.opencontainers.image.ref.name\": \"1\"}}]}",                                "makes no sense"        },
+         "{\"org.opencontainers.image.ref.name\": \"1\"}}]}",                                "invalid index"         },
         {"another machine's",                           "index.json",
          "{\"manifests\": [{\"platform\": {\"os\": \"linux\", \"architecture\": \"vax\"}, \"digest\": \"x\", \"annotations\": "
-         "{\"org.opencontainers.image.ref.name\": \"1\"}}]}",                                "nothing under that tag"},
+         "{\"org.opencontainers.image.ref.name\": \"1\"}}]}",                                "no image with this tag"},
         {"other bytes than the manifest's digest says", "MANIFEST",   NULL,                  "cannot unpack"         },
         {"other bytes than the layer's digest says",    "LAYER",      NULL,                  "cannot unpack"         },
     };

@@ -44,10 +44,11 @@ static int disk_take(const struct fetch *f, const struct image_name *n, int root
 {
     int rc = fetch_take(f, "disk", UINT64_MAX, n->digest, root, "disk");
     if (rc == -EBADMSG || rc == -ENOENT) /* curl creates no file for empty content */
-        return err_set(err, EBADMSG, "image %.180s: what is there has another sha256 than vm.sha256 says", n->path);
+        return err_set(err, EBADMSG, "image %.180s: the sha256 of the file differs from vm.sha256", n->path);
     if (rc == -ENOSPC)
         return err_set(err, ENOSPC, "cannot fetch image %.180s: the disk is full", n->path);
-    return rc < 0 ? err_set(err, -rc, "image %.180s: cannot take what was fetched: %s", n->path, strerror(-rc)) : 0;
+    return rc < 0 ? err_set(err, -rc, "image %.180s: cannot take over the downloaded file: %s", n->path, strerror(-rc))
+                  : 0;
 }
 
 int url_fetch(const struct place *p, const struct image_name *n, int tmp, struct berth_err *err)
@@ -57,7 +58,7 @@ int url_fetch(const struct place *p, const struct image_name *n, int tmp, struct
     CLEANUP(close_fd) int root = unpacked < 0 ? unpacked : tree_folder(unpacked, "rootfs", 0700);
     CLEANUP(json) json_t *config = json_object();
     if (root < 0)
-        return err_set(err, -root, "image %.180s: cannot make a folder: %s", n->path, strerror(-root));
+        return err_set(err, -root, "image %.180s: cannot create a folder: %s", n->path, strerror(-root));
     int rc = fetch_begin(p, tmp, &f, err);
     if (rc == 0)
         rc = disk_fetch(p, &f, n, err);
@@ -67,7 +68,7 @@ int url_fetch(const struct place *p, const struct image_name *n, int tmp, struct
         return rc;
     /* Readable by any user, because the instance's user reads it where it is mounted; writable by none. */
     rc = fchmodat(root, "disk", 0444, 0) < 0 ? -errno : unpacked_complete(unpacked, config);
-    return rc < 0 ? err_set(err, -rc, "image %.180s: cannot keep it: %s", n->path, strerror(-rc)) : 0;
+    return rc < 0 ? err_set(err, -rc, "image %.180s: cannot store it: %s", n->path, strerror(-rc)) : 0;
 }
 
 int file_open(const char *path, const char *what, int *ret, struct berth_err *err)
@@ -78,7 +79,7 @@ int file_open(const char *path, const char *what, int *ret, struct berth_err *er
     if (fd < 0)
         return err_set(err, errno, "%s %.180s: cannot open it on this node: %s", what, path, strerror(errno));
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-        return err_set(err, EINVAL, "%s %.180s: is no file", what, path);
+        return err_set(err, EINVAL, "%s %.180s: is not a regular file", what, path);
     *ret = take_fd(&fd);
     return 0;
 }

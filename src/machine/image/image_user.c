@@ -31,7 +31,7 @@ static int users_read(int root, const char *path, char **ret, struct berth_err *
     if (at < 0 || fstat(at, &st) < 0)
         return err_set(err, EINVAL, "the image's %s cannot be opened: %s", path, strerror(at < 0 ? -at : errno));
     if (!S_ISREG(st.st_mode))
-        return err_set(err, EINVAL, "the image's %s is no file", path);
+        return err_set(err, EINVAL, "the image's %s is not a regular file", path);
     if (st.st_size > IMAGE_USERS_BYTES_MAX)
         return err_set(err, EINVAL, "the image's %s is larger than %d bytes", path, IMAGE_USERS_BYTES_MAX);
     (void)snprintf(again, sizeof again, "/proc/self/fd/%d", at);
@@ -76,7 +76,7 @@ static int wish_read(const char *text, struct wish *ret, struct berth_err *err)
     const char *colon = strchr(text, ':');
     size_t len = colon ? (size_t)(colon - text) : strlen(text);
     if (len >= sizeof ret->user || (colon && strlen(colon + 1) >= sizeof ret->group))
-        return err_set(err, EINVAL, "the image's user has a name that is too long");
+        return err_set(err, EINVAL, "the name of the image's user is too long");
     memcpy(ret->user, text, len);
     if (colon)
         memcpy(ret->group, colon + 1, strlen(colon + 1));
@@ -106,7 +106,7 @@ static int user_find(int root, struct wish *w, struct image_user *ret, struct be
     }
     if (number || strcmp(w->user, "root") == 0)
         return 0; /* uid 0 or the given number, with group 0 */
-    return err_set(err, EINVAL, "the image wants to run as '%s', who is not in its /etc/passwd", w->user);
+    return err_set(err, EINVAL, "the image runs as user '%s', which is not in its /etc/passwd", w->user);
 }
 
 static bool is_member(char *members, const char *name)
@@ -139,7 +139,7 @@ static int groups_find(int root, const struct wish *w, struct image_user *ret, s
             ret->groups[ret->groups_len++] = gid;
     }
     if (*w->group && strcmp(w->group, "root") != 0)
-        return err_set(err, EINVAL, "the image wants to run as group '%s', which is not in its /etc/group", w->group);
+        return err_set(err, EINVAL, "the image runs as group '%s', which is not in its /etc/group", w->group);
     ret->gid = *w->group ? 0 : ret->gid;
     return 0;
 }

@@ -132,15 +132,15 @@ static void hostile_files(void **state)
     static const struct {
         const char *label, *want;
     } rows[] = {
-        {"pipe",   "is no file"      },
-        {"folder", "is no file"      },
-        {"huge",   "is larger than"  },
-        {"loop",   "cannot be opened"},
-        {"device", "is no file"      },
+        {"pipe",   "is not a regular file"},
+        {"folder", "is not a regular file"},
+        {"huge",   "is larger than"       },
+        {"loop",   "cannot be opened"     },
+        {"device", "is not a regular file"},
  /* the node's /etc/passwd has a user daemon; within the image's root these links lead nowhere */
-        {"out",    "who is not in"   },
-        {"above",  "who is not in"   },
-        {"proc",   "who is not in"   },
+        {"out",    "which is not in"      },
+        {"above",  "which is not in"      },
+        {"proc",   "which is not in"      },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(folder) struct folder f = folder_new();

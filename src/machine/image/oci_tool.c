@@ -264,7 +264,7 @@ static char *last_words(struct str *said)
 static int too_large(const struct tool *tool, struct berth_err *err)
 {
     return err_set(err, EFBIG,
-                   "%s: it takes more than %" PRIu64 " MiB or has more than %" PRIu64
+                   "%s: it needs more than %" PRIu64 " MiB or has more than %" PRIu64
                    " files, which is the limit of this node",
                    tool->what, tool->bytes_max >> 20, tool->entries_max);
 }
@@ -280,14 +280,14 @@ int tool_run(const struct tool *tool, struct str *ret_out, struct berth_err *err
 {
     char path[PATH_MAX];
     if (tool_find(tool->argv[0], path) < 0)
-        return err_set(err, ENOENT, "%s: there is no %s on this node: install it", tool->what, tool->argv[0]);
+        return err_set(err, ENOENT, "%s: %s is not installed on this node", tool->what, tool->argv[0]);
     CLEANUP(child) struct child c = {.pidfd = -1, .out = -1, .err = -1};
     CLEANUP(str) struct str out = {0}, said = {0};
     int rc = child_start(path, tool, &c);
     if (rc == 0)
         rc = child_listen(&c, tool, &out, &said);
     if (rc == -ETIMEDOUT)
-        return err_set(err, ETIMEDOUT, "%s: %s has not ended after %lld s", tool->what, tool->argv[0],
+        return err_set(err, ETIMEDOUT, "%s: %s timed out after %lld s", tool->what, tool->argv[0],
                        (long long)(tool->timeout_ns / 1000000000));
     if (rc == -ENOSPC)
         return err_set(err, ENOSPC, "%s: the disk is full", tool->what);
@@ -300,7 +300,7 @@ int tool_run(const struct tool *tool, struct str *ret_out, struct berth_err *err
     int status = 0;
     while (waitpid(c.pid, &status, 0) < 0)
         if (errno != EINTR)
-            return err_set(err, EIO, "%s: lost sight of %s", tool->what, tool->argv[0]);
+            return err_set(err, EIO, "%s: cannot wait for %s", tool->what, tool->argv[0]);
     c.pid = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         bool full = strstr(str_text(&said), "no space left on device") || strstr(str_text(&said), "No space left");
@@ -309,7 +309,7 @@ int tool_run(const struct tool *tool, struct str *ret_out, struct berth_err *err
             return err_set(err, ENOSPC, "%s: the disk is full", tool->what);
         if (is_too_large(status, str_text(&said)))
             return too_large(tool, err);
-        return err_set(err, EIO, "%s: %s", tool->what, words ? words : "it ended without a word");
+        return err_set(err, EIO, "%s: %s", tool->what, words ? words : "it failed without a message");
     }
     if (fits(tool) < 0)
         return too_large(tool, err);

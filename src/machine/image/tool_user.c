@@ -110,20 +110,20 @@ int tool_user_become(const struct tool_user *user)
     oom_score_reset();
     (void)setrlimit(RLIMIT_CORE, &no_core);
     if (rights_drop(user) < 0) {
-        say("this node cannot run it as the user of --network-user\n");
+        say("cannot switch to the user of --network-user\n");
         return -1;
     }
     if (chdir(user->home) < 0) { /* by path, as the program will resolve it */
-        say("the user of --network-user cannot reach ");
+        say("the user of --network-user cannot access ");
         say(user->home);
-        say(": a folder above it is closed to others, open it with chmod o+x\n");
+        say(": a parent folder is not accessible to others; allow it with chmod o+x\n");
         return -1;
     }
     /* The change of uid has cleared the parent-death signal; the parent may have died meanwhile. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || poll(&parent, 1, 0) < 0 || parent.revents & POLLERR)
         return -1;
     if (syscalls_narrow(NULL) < 0) {
-        say("this kernel cannot narrow what a program may ask of it\n");
+        say("cannot restrict the system calls of the program (seccomp)\n");
         return -1;
     }
     return 0;

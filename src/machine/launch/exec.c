@@ -77,7 +77,7 @@ static int ends_make(enum beside_kind kind, unsigned rows, unsigned columns, str
     bool terminal = kind == BESIDE_TERMINAL;
     int rc = terminal ? terminal_make(e, rows, columns) : kind == BESIDE_PIPES ? pipes_make(e) : 0;
 
-    return rc ? err_set(err, -rc, "cannot make a %s: %s", terminal ? "terminal" : "pipe", strerror(-rc)) : 0;
+    return rc ? err_set(err, -rc, "cannot create a %s: %s", terminal ? "terminal" : "pipe", strerror(-rc)) : 0;
 }
 
 static void json_cleanup(json_t **j)
@@ -106,7 +106,7 @@ static int wish_make(const char *const *argv, const char *const *env, struct ber
     if (rc)
         return rc;
     rc = memory_make(text.at, text.len);
-    return rc < 0 ? err_set(err, -rc, "cannot say what to run: %s", strerror(-rc)) : rc;
+    return rc < 0 ? err_set(err, -rc, "cannot write the command: %s", strerror(-rc)) : rc;
 }
 
 /* Adds or replaces a variable, because programs differ in how they treat duplicate names. */
@@ -154,10 +154,10 @@ static int process_make(const char *bundle, const char *const *argv, const char 
     for (; rc == 0 && env && *env; env++)
         rc = environment_add(all, *env);
     if (rc)
-        return err_set(err, EINVAL, "what is run in a container must be UTF-8");
+        return err_set(err, EINVAL, "the command for a container must be UTF-8");
     text = json_dumps(process, JSON_COMPACT);
     rc = text ? memory_make(text, strlen(text)) : -ENOMEM;
-    return rc < 0 ? err_set(err, -rc, "cannot say what to run: %s", strerror(-rc)) : rc;
+    return rc < 0 ? err_set(err, -rc, "cannot write the command: %s", strerror(-rc)) : rc;
 }
 
 static int helper_run(const char *shim, const char *dir, int wish, int process, const struct ends *e,
@@ -171,7 +171,7 @@ static int helper_run(const char *shim, const char *dir, int wish, int process, 
     pid_t pid;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-        return err_set(err, errno, "cannot make a socket: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a socket: %s", strerror(errno));
     ours = pair[0];
     theirs = pair[1];
     rc = spawn_with(shim, argv, env, (const int[]){e->in_, e->out_, e->err_, theirs, wish, process}, 6, &pid);
@@ -206,7 +206,8 @@ static int instance_find(const struct place *p, uint64_t id, char ret_dir[static
         dir = open(ret_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         rc = dir < 0 ? -errno : file_read(dir, "spec", &text, &len);
     }
-    return rc ? err_set(err, ESRCH, "instance %" PRIu64 " does not run here", id) : spec_read(text, len, ret, err);
+    return rc ? err_set(err, ESRCH, "instance %" PRIu64 " is not running on this node", id)
+              : spec_read(text, len, ret, err);
 }
 
 int beside_start(const struct place *p, uint64_t id, const char *const *argv, const char *const *env,

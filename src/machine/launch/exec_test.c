@@ -156,7 +156,7 @@ static void refusals(void **state)
     assert_int_equal(kill(run.pid, SIGKILL), 0);
     kit_wait(&run);
     assert_int_equal(never_run(k, l->id, "true", BESIDE_TERMINAL, &err), -ESRCH);
-    assert_string_equal(err.text, "the instance does not run");
+    assert_string_equal(err.text, "the instance is not running");
 }
 
 /* Output of a silent program is discarded without blocking it. */

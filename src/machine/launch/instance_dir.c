@@ -29,11 +29,11 @@ static int lock_take(struct place *p, struct berth_err *err)
 {
     p->lock_fd = openat(p->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (p->lock_fd < 0)
-        return err_set(err, errno, "cannot make '%s/lock': %s", p->dir, strerror(errno));
+        return err_set(err, errno, "cannot create '%s/lock': %s", p->dir, strerror(errno));
     if (flock(p->lock_fd, LOCK_EX | LOCK_NB)) {
         if (errno != EWOULDBLOCK)
             return err_set(err, errno, "cannot lock '%s/lock': %s", p->dir, strerror(errno));
-        return err_set(err, EBUSY, "another agent uses '%s'; stop it, or give this one a folder of its own", p->dir);
+        return err_set(err, EBUSY, "another agent uses '%s'; stop it, or choose another folder with --state", p->dir);
     }
     return 0;
 }
@@ -54,7 +54,7 @@ static int epoch_next(struct place *p, struct berth_err *err)
         text[strcspn(text, "\n")] = 0;
         if (!str_parse_i64(text, &last) || last < 0 || last > INT64_MAX - EPOCH_STEP_MAX)
             return err_set(err, EINVAL,
-                           "'%s/epoch' holds no number; write one that is above every earlier epoch of this node",
+                           "'%s/epoch' does not contain a number; write one above every earlier epoch of this node",
                            p->dir);
     }
     if (getrandom(&ahead, sizeof ahead, 0) != sizeof ahead)
@@ -71,14 +71,14 @@ static int epoch_next(struct place *p, struct berth_err *err)
 static int folders_make(struct place *p, struct berth_err *err)
 {
     if (fchmod(p->dir_fd, 0711))
-        return err_set(err, errno, "cannot let owners pass through '%s': %s", p->dir, strerror(errno));
+        return err_set(err, errno, "cannot make '%s' accessible to owners: %s", p->dir, strerror(errno));
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         bool passed =
             strcmp(folders[i], "homes") == 0 || strcmp(folders[i], "roots") == 0 || strcmp(folders[i], "images") == 0;
         mode_t mode = passed ? 0711 : 0700;
 
         if ((mkdirat(p->dir_fd, folders[i], mode) && errno != EEXIST) || fchmodat(p->dir_fd, folders[i], mode, 0))
-            return err_set(err, errno, "cannot make '%s/%s': %s", p->dir, folders[i], strerror(errno));
+            return err_set(err, errno, "cannot create '%s/%s': %s", p->dir, folders[i], strerror(errno));
     }
     p->instances_fd = openat(p->dir_fd, "instances", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (p->instances_fd < 0)
@@ -91,7 +91,7 @@ static int place_start(struct place *p, const char *dir, struct berth_err *err)
     int rc;
 
     if (mkdir(dir, 0711) && errno != EEXIST)
-        return err_set(err, errno, "cannot make the state folder '%s': %s", dir, strerror(errno));
+        return err_set(err, errno, "cannot create the state folder '%s': %s", dir, strerror(errno));
     p->dir = realpath(dir, NULL);
     if (!p->dir)
         return err_set(err, errno, "cannot open the state folder '%s': %s", dir, strerror(errno));
@@ -100,7 +100,7 @@ static int place_start(struct place *p, const char *dir, struct berth_err *err)
         return err_set(err, errno, "cannot open the state folder '%s': %s", dir, strerror(errno));
     rc = boot_id(p->boot);
     if (rc)
-        return err_set(err, -rc, "cannot tell this boot from others; is /proc mounted?");
+        return err_set(err, -rc, "cannot read the boot ID; is /proc mounted?");
     rc = lock_take(p, err);
     if (rc == 0)
         rc = folders_make(p, err);
@@ -112,7 +112,7 @@ static int place_start(struct place *p, const char *dir, struct berth_err *err)
         return rc;
     p->heard_fd = openat(p->dir_fd, "heard", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (p->heard_fd < 0)
-        return err_set(err, errno, "cannot make '%s/heard': %s", p->dir, strerror(errno));
+        return err_set(err, errno, "cannot create '%s/heard': %s", p->dir, strerror(errno));
     return 0;
 }
 
@@ -227,8 +227,8 @@ int place_begin(struct place *p, uint64_t id, const char *config, struct berth_e
     str_u64(id, name);
     if (mkdirat(p->instances_fd, name, 0711)) {
         if (errno == EEXIST)
-            return err_set(err, EEXIST, "instance %s was told to start before", name);
-        return err_set(err, errno, "cannot make '%s/instances/%s': %s", p->dir, name, strerror(errno));
+            return err_set(err, EEXIST, "instance %s was already started", name);
+        return err_set(err, errno, "cannot create '%s/instances/%s': %s", p->dir, name, strerror(errno));
     }
     dir = instance_open(p, id);
     rc = dir < 0 ? dir : file_write(dir, "config.json", config, strlen(config), false);
@@ -239,7 +239,7 @@ int place_begin(struct place *p, uint64_t id, const char *config, struct berth_e
     if (dir >= 0)
         unlinkat(dir, "config.json", 0);
     unlinkat(p->instances_fd, name, AT_REMOVEDIR);
-    return err_set(err, -rc, "cannot keep the start of instance %s in '%s': %s", name, p->dir, strerror(-rc));
+    return err_set(err, -rc, "cannot record the start of instance %s in '%s': %s", name, p->dir, strerror(-rc));
 }
 
 /* Opens a subdirectory; never follows a symbolic link or crosses a mount point (-EXDEV). */

@@ -50,14 +50,15 @@ static int spec_put(const struct place *p, const struct launch *l, char ret_dir[
     if (rc == 0 && snprintf(heard, sizeof heard, "%s/heard", place_dir(p)) >= (int)sizeof heard)
         rc = -ENAMETOOLONG;
     if (rc)
-        return err_set(err, -rc, "the state folder '%s' has too long a name", place_dir(p));
+        return err_set(err, -rc, "the path of the state folder '%s' is too long", place_dir(p));
     rc = spec_write(l, logs, heard, &text, err);
     if (rc)
         return rc;
     (void)mkdir(logs, 0700); /* so that the log can be requested as soon as the instance runs; a failure is not fatal */
     dir = folder_open(p, l->id, ret_dir);
     rc = dir < 0 ? dir : file_write(dir, "spec", text.at, text.len, false);
-    return rc ? err_set(err, -rc, "cannot write what the shim of instance %s is told: %s", name, strerror(-rc)) : 0;
+    return rc ? err_set(err, -rc, "cannot write the specification of instance %s for its shim: %s", name, strerror(-rc))
+              : 0;
 }
 
 /* Receives one message of the shim, with a descriptor if it has one. -ETIMEDOUT: no message came; -EPIPE: the shim has
@@ -117,8 +118,8 @@ static int shim_listen(const struct place *p, int fd, const struct launch *l, st
         shim_kill(pidfd);
         launch_refuse(p, l->id); /* the shim may only be slow: it must not start the instance later */
         return err_set(err, -rc,
-                       rc == -ETIMEDOUT ? "the shim of instance %" PRIu64 " took too long"
-                                        : "the shim of instance %" PRIu64 " died while it started",
+                       rc == -ETIMEDOUT ? "the shim of instance %" PRIu64 " did not start in time"
+                                        : "the shim of instance %" PRIu64 " died during its start",
                        l->id);
     }
     if (word.code)
@@ -142,7 +143,7 @@ int launch_start(struct place *p, const struct launch *l, struct launched *ret, 
     if (rc)
         return rc;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-        return err_set(err, errno, "cannot make a socket: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a socket: %s", strerror(errno));
     ours = pair[0];
     theirs = pair[1];
     fds[SHIM_STATUS_FD] = theirs;
@@ -164,7 +165,7 @@ int launch_start(struct place *p, const struct launch *l, struct launched *ret, 
  * exits. */
 static void door_close(int dir)
 {
-    static const char text[] = "error the agent ended while it was being started\n";
+    static const char text[] = "error the agent stopped during the start\n";
 
     if (faccessat(dir, "exit", F_OK, 0) && errno == ENOENT)
         (void)file_write(dir, "exit", text, sizeof text - 1, true);
@@ -209,13 +210,13 @@ int launch_look(const struct place *p, uint64_t id, struct launched *ret, struct
     int rc = shim_find(p, id, &m), fd;
 
     if (rc == -ESRCH)
-        return err_set(err, ESRCH, "instance %" PRIu64 " has no shim any more", id);
+        return err_set(err, ESRCH, "instance %" PRIu64 " no longer has a shim", id);
     if (rc && rc != -EAGAIN)
-        return err_set(err, -rc, "cannot look for the shim of instance %" PRIu64 ": %s", id, strerror(-rc));
+        return err_set(err, -rc, "cannot find the shim of instance %" PRIu64 ": %s", id, strerror(-rc));
     fd = rc == 0 && m.pid > 0 ? process_open(m.shim, m.shim_start) : -EAGAIN;
     /* A shim holds the lock, but has not written its mark yet or is about to exit. */
     if (fd < 0)
-        return err_set(err, EAGAIN, "the shim of instance %" PRIu64 " is being started and does not come on", id);
+        return err_set(err, EAGAIN, "the shim of instance %" PRIu64 " is still starting", id);
     *ret = (struct launched){.pidfd = fd, .shim = m.shim, .pid = m.pid, .pid_start = m.pid_start};
     return 0;
 }
@@ -250,7 +251,7 @@ int launch_adopt(const struct place *p, uint64_t id, struct launched *ret, struc
 
         /* Writing the exit file is the last thing that a shim does. */
         if (over && looks >= END_MS_MAX / LOOK_MS)
-            return err_set(err, ESRCH, "instance %" PRIu64 " is over, and its shim is ending", id);
+            return err_set(err, ESRCH, "instance %" PRIu64 " has ended, and its shim is exiting", id);
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
         rc = launch_look(p, id, ret, err);
         if (rc != -EAGAIN)

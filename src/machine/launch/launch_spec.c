@@ -73,7 +73,7 @@ int spec_write(const struct launch *l, const char *logs, const char *heard, stru
     if (!l->runtime && (!l->argv || !l->argv[0] || !*l->argv[0]))
         return err_set(err, EINVAL, "instance %" PRIu64 " has no command", l->id);
     if (l->sockets_len > LAUNCH_SOCKETS_MAX)
-        return err_set(err, EINVAL, "instance %" PRIu64 " is to get %zu sockets, %d at most", l->id, l->sockets_len,
+        return err_set(err, EINVAL, "instance %" PRIu64 " has %zu sockets; at most %d", l->id, l->sockets_len,
                        LAUNCH_SOCKETS_MAX);
     add(ret, VERSION);
     add_u64(ret, "id", l->id);
@@ -244,7 +244,7 @@ static int read_cells(struct spec *s, struct lists *t, size_t len, struct berth_
     const char *cell = cell_next(&at, end);
 
     if (!cell || strcmp(cell, VERSION) != 0)
-        return err_set(err, EINVAL, "this is not what a shim of this version is told");
+        return err_set(err, EINVAL, "the specification is for another version of the shim");
     for (size_t n = 0; (cell = cell_next(&at, end)); n++) {
         const char *cells[5] = {"", "", "", "", ""};
         size_t key = 0;
@@ -252,11 +252,11 @@ static int read_cells(struct spec *s, struct lists *t, size_t len, struct berth_
         while (key < KEYS_LEN && strcmp(keys[key].name, cell) != 0)
             key++;
         if (key == KEYS_LEN || n == SPEC_CELLS_MAX)
-            return err_set(err, EINVAL, "a shim knows nothing of '%s'", cell);
+            return err_set(err, EINVAL, "unknown key '%s'", cell);
         for (size_t i = 0; i < keys[key].cells; i++) {
             cells[i] = cell_next(&at, end);
             if (!cells[i])
-                return err_set(err, EINVAL, "'%s' has no end", cell);
+                return err_set(err, EINVAL, "'%s' is incomplete", cell);
         }
         take(s, t, (enum key)key, cells);
     }
@@ -284,7 +284,7 @@ int spec_read(char *text, size_t len, struct spec *ret, struct berth_err *err)
     s.launch.socket_names = t.sockets.at;
     s.launch.sockets_len = t.sockets.len;
     if (rc == 0 && (!s.logs || !s.heard || t.sockets.len > LAUNCH_SOCKETS_MAX))
-        rc = err_set(err, EINVAL, "a shim was told too little");
+        rc = err_set(err, EINVAL, "the specification is incomplete");
     if (rc) {
         spec_done(&s);
         return rc;

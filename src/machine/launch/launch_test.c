@@ -167,7 +167,7 @@ static void never_started_twice(void **state)
     assert_int_equal(kill(run.pid, SIGKILL), 0);
     kit_wait(&run);
     assert_int_equal(launch_start(k->place, l, &again, &err), -EEXIST);
-    assert_string_equal(err.text, "the instance was started before");
+    assert_string_equal(err.text, "the instance was already started");
 }
 
 static void adopted(void **state)

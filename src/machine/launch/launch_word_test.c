@@ -84,7 +84,7 @@ static void fenced_when_nobody_is_heard(void **state)
     place_heard(k->place, boottime_ns());
     kit_wait(&run);
     assert_int_equal(kit_exit(k, l->id, text), 128 + SIGKILL);
-    assert_int_equal(sscanf(text, "fenced: nothing was heard of the daemon for %d s%n", &seconds, &len), 1);
+    assert_int_equal(sscanf(text, "fenced: no contact with the daemon for %d s%n", &seconds, &len), 1);
     assert_true(seconds >= 2); /* more if the machine was suspended */
     assert_int_equal(len, strlen(text));
     assert_false(kit_lives(run.pid));
@@ -101,7 +101,7 @@ static void not_started_when_its_time_is_over(void **state)
     l->fence_ns = 30 * INT64_C(1000000000);
     assert_int_equal(place_begin(k->place, l->id, "{}", &err), 0);
     assert_int_equal(launch_start(k->place, l, &run, &err), -ETIME);
-    assert_non_null(strstr(err.text, "fenced before it was started"));
+    assert_non_null(strstr(err.text, "fenced before its start"));
 }
 
 /* While the daemon is heard, the instance runs on beyond its fence time, also without an agent. */

@@ -161,10 +161,10 @@ static int folder_open(const struct place *p, uint64_t id, struct logfile **ret,
     int rc = place_path(p, "logs", str_u64(id, name), path), dir;
 
     if (rc)
-        return err_set(err, -rc, "there is no log of instance %s", name);
+        return err_set(err, -rc, "instance %s has no log", name);
     dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
-        return err_set(err, errno, "there is no log of instance %s", name);
+        return err_set(err, errno, "instance %s has no log", name);
     *ret = mem_zalloc(sizeof **ret);
     **ret = (struct logfile){.dir = dir, .fd = -1};
     return 0;
@@ -253,7 +253,7 @@ int logfile_open_at(const struct place *p, uint64_t id, const char *cursor, stru
     bool gap = false;
 
     if (!cursor_read(cursor, &wanted))
-        return err_set(err, EINVAL, "cursor: expected a cursor that a log has sent");
+        return err_set(err, EINVAL, "cursor: expected a cursor from an earlier answer");
     int rc = folder_open(p, id, &l, err);
     if (!l)
         return rc;

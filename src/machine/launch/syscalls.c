@@ -171,7 +171,7 @@ int syscalls_narrow(struct berth_err *err)
     if (rc == 0)
         return 0;
     return err_set(err, -rc,
-                   "cannot narrow what it may ask of the kernel: %s; 'berth-agent --all-syscalls' does not try",
+                   "cannot restrict its system calls: %s; 'berth-agent --all-syscalls' turns the restriction off",
                    strerror(-rc));
 }
 
@@ -181,5 +181,5 @@ int syscalls_narrow_network(struct berth_err *err)
 
     if (rc == 0)
         return 0;
-    return err_set(err, -rc, "cannot narrow what the network half may ask of the kernel: %s", strerror(-rc));
+    return err_set(err, -rc, "cannot restrict the system calls of the net sandbox: %s", strerror(-rc));
 }

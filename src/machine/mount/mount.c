@@ -91,7 +91,7 @@ static int pages_add(const struct file_set *s, const json_t *config, struct aren
     for (size_t i = 0; i < pages_len; i++)
         for (size_t k = 0; k < *len; k++)
             if (strcmp(list[k].target, list[*len + i].target) == 0)
-                return err_set(err, EINVAL, "%s is where it gets its huge pages: mount something else elsewhere",
+                return err_set(err, EINVAL, "%s is the mount point of its huge pages; choose another path",
                                list[k].target);
     *len += pages_len;
     return 0;

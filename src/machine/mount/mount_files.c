@@ -49,7 +49,7 @@ int files_check(const struct file_set *s, struct berth_err *err)
     for (size_t i = 0; i < s->plan->files_len; i++) {
         const struct plan_file *f = &s->plan->files[i];
         if (!f->text && (!s->find || !s->find(s->ctx, f->secret, f->key)))
-            return err_set(err, ENOENT, "file %s: there is no secret %s with a key %s", f->path, f->secret, f->key);
+            return err_set(err, ENOENT, "file %s: secret %s with key %s does not exist", f->path, f->secret, f->key);
     }
     return 0;
 }
@@ -189,7 +189,7 @@ int files_make(const struct file_set *s, int root, struct arena *arena, struct l
     CLEANUP(close_fd) int instance = tree_instance(s->place, s->id);
     b.files = instance < 0 ? instance : tree_folder(instance, "files", 0700);
     if (b.files < 0)
-        return err_set(err, -b.files, "cannot make the folder of an instance's files: %s", strerror(-b.files));
+        return err_set(err, -b.files, "cannot create the folder of an instance's files: %s", strerror(-b.files));
     if (s->plan->settings) {
         int rc = settings_write(s, b.files);
         if (rc < 0)
@@ -208,7 +208,7 @@ int files_make(const struct file_set *s, int root, struct arena *arena, struct l
         int rc =
             b.secrets < 0 && has_secret(s, f->folder) ? b.secrets : file_make(s, &b, root, f, again, arena, list, len);
         if (rc < 0)
-            return err_set(err, -rc, "file %s: cannot make it: %s", f->path, strerror(-rc));
+            return err_set(err, -rc, "file %s: cannot create it: %s", f->path, strerror(-rc));
     }
     return 0;
 }
@@ -292,7 +292,7 @@ int files_change(const struct file_set *s, struct berth_err *err)
 {
     CLEANUP(close_fd) int instance = tree_instance(s->place, s->id);
     if (instance < 0)
-        return err_set(err, -instance, "there is no instance %" PRIu64, s->id);
+        return err_set(err, -instance, "no instance %" PRIu64, s->id);
     int rc = base_change(s, instance, "files", err);
     return rc < 0 ? rc : base_change(s, instance, "secrets", err);
 }

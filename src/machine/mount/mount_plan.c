@@ -62,7 +62,7 @@ static int target_read(const json_t *object, const char *what, size_t i, struct 
                        text ? text : "none");
     for (size_t k = 0; k < sizeof taken / sizeof *taken; k++)
         if (is_within(path, taken[k]) && !is_within(path, "/dev/shm"))
-            return err_set(err, EINVAL, "%s[%zu]: path: %s is taken: choose one that is not in %s", what, i, path,
+            return err_set(err, EINVAL, "%s[%zu]: path: %s is reserved: choose one outside %s", what, i, path,
                            taken[k]);
     *ret = path;
     return 0;
@@ -94,7 +94,7 @@ static int mount_read(const json_t *object, size_t i, struct arena *arena, struc
     if (rc < 0)
         return rc;
     if (has(object, "volume") + has(object, "bind") + has(object, "tmpfs") != 1)
-        return err_set(err, EINVAL, "mounts[%zu]: give one of volume, bind and tmpfs", i);
+        return err_set(err, EINVAL, "mounts[%zu]: expected one of volume, bind and tmpfs", i);
     ret->read_only = json_is_true(json_object_get(object, "read_only"));
     if (has(object, "bind")) {
         ret->kind = PLAN_BIND;
@@ -103,12 +103,12 @@ static int mount_read(const json_t *object, size_t i, struct arena *arena, struc
     if (has(object, "tmpfs")) {
         ret->kind = PLAN_TMPFS;
         if (quantity_parse("memory", json_object_get(object, "tmpfs"), &ret->bytes, NULL) < 0 || ret->bytes <= 0)
-            return err_set(err, EINVAL, "mounts[%zu]: tmpfs: expected how many bytes, like 64Mi", i);
+            return err_set(err, EINVAL, "mounts[%zu]: tmpfs: expected a size in bytes such as 64Mi", i);
         return 0;
     }
     ret->volume = text_in(object, "volume");
     if (!volume_valid(ret->volume))
-        return err_set(err, EINVAL, "mounts[%zu]: volume: expected a name without '/' that begins with no dot", i);
+        return err_set(err, EINVAL, "mounts[%zu]: volume: expected a name without '/' and without a leading dot", i);
     ret->kind = has(object, "source") ? PLAN_BIND : PLAN_LOCAL;
     return ret->kind == PLAN_BIND ? source_read(object, "source", i, arena, &ret->source, err) : 0;
 }
@@ -142,7 +142,7 @@ static int mounts_read(const json_t *config, struct arena *arena, struct mount_p
     qsort(ret->mounts, len, sizeof *ret->mounts, mount_compare);
     for (size_t i = 1; i < len; i++)
         if (mount_compare(&ret->mounts[i - 1], &ret->mounts[i]) == 0)
-            return err_set(err, EINVAL, "mounts: %s is there twice", ret->mounts[i].path);
+            return err_set(err, EINVAL, "mounts: %s is listed twice", ret->mounts[i].path);
     return 0;
 }
 
@@ -175,9 +175,9 @@ static int file_read_one(const json_t *object, size_t i, struct arena *arena, st
     ret->folder = arena_strndup(arena, ret->path, (size_t)(slash - ret->path));
     ret->name = slash + 1;
     if (ret->name[0] == '.' && strlen(ret->name) > 4 && strcmp(ret->name + strlen(ret->name) - 4, ".new") == 0)
-        return err_set(err, EINVAL, "files[%zu]: path: %s: choose a name that does not end with .new", i, ret->path);
+        return err_set(err, EINVAL, "files[%zu]: path: %s: the name must not end with .new", i, ret->path);
     if (has(object, "text") == has(object, "secret"))
-        return err_set(err, EINVAL, "files[%zu]: give either text, or secret and key", i);
+        return err_set(err, EINVAL, "files[%zu]: expected either text, or secret and key", i);
     if (has(object, "secret")) {
         ret->secret = text_in(object, "secret");
         ret->key = text_in(object, "key");
@@ -191,7 +191,7 @@ static int file_read_one(const json_t *object, size_t i, struct arena *arena, st
     if (!ret->text || ret->text_len > PLAN_TEXT_MAX)
         return err_set(err, EINVAL, "files[%zu]: text: expected at most %d bytes of text", i, PLAN_TEXT_MAX);
     if (!mode_read(object, &ret->mode))
-        return err_set(err, EINVAL, "files[%zu]: mode: expected permissions like \"0644\"", i);
+        return err_set(err, EINVAL, "files[%zu]: mode: expected permissions such as \"0644\"", i);
     return 0;
 }
 
@@ -214,10 +214,10 @@ static int files_read(const json_t *config, struct arena *arena, struct mount_pl
     qsort(ret->files, len, sizeof *ret->files, file_compare);
     for (size_t i = 0; i < len; i++) {
         if (i && file_compare(&ret->files[i - 1], &ret->files[i]) == 0)
-            return err_set(err, EINVAL, "files: %s is there twice", ret->files[i].path);
+            return err_set(err, EINVAL, "files: %s is listed twice", ret->files[i].path);
         for (size_t k = 0; k < ret->mounts_len; k++)
             if (strcmp(ret->mounts[k].path, ret->files[i].path) == 0)
-                return err_set(err, EINVAL, "%s is a file and a mount: choose one", ret->files[i].path);
+                return err_set(err, EINVAL, "%s is both a file and a mount", ret->files[i].path);
     }
     return 0;
 }

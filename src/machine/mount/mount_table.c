@@ -114,5 +114,5 @@ int mounts_below_end(const char *path, struct berth_err *err)
                                                                                                              : rc;
     }
     rc = rc < 0 ? rc : -EBUSY;
-    return err_set(err, -rc, "cannot unmount what is below %s: %s", path, strerror(-rc));
+    return err_set(err, -rc, "cannot unmount the mounts below %s: %s", path, strerror(-rc));
 }

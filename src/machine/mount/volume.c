@@ -37,7 +37,7 @@ int volume_local(struct place *p, const char *name, const struct user *user, cha
     char path[PLACE_PATH_MAX], top[PLACE_PATH_MAX];
     int rc = place_path(p, "volumes", name, path);
     if (rc < 0)
-        return err_set(err, EINVAL, "volume %s: not a name", name);
+        return err_set(err, EINVAL, "volume %s: invalid name", name);
     memcpy(top, path, sizeof top);
     *strrchr(top, '/') = '\0';
     CLEANUP(close_fd) int volumes = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -46,9 +46,9 @@ int volume_local(struct place *p, const char *name, const struct user *user, cha
     CLEANUP(close_fd) int fd = tree_open(volumes, name, O_PATH | O_DIRECTORY, 0);
     rc = fd == -ENOENT ? local_make(volumes, name, user) : fd == -EXDEV ? 0 : fd; /* -EXDEV: a disk is mounted there */
     if (rc == -ENOTDIR || rc == -ELOOP)
-        return err_set(err, ENOTDIR, "volume %s: what is at %s is no folder", name, path);
+        return err_set(err, ENOTDIR, "volume %s: %s is not a folder", name, path);
     if (rc < 0)
-        return err_set(err, -rc, "volume %s: cannot make it: %s", name, strerror(-rc));
+        return err_set(err, -rc, "volume %s: cannot create it: %s", name, strerror(-rc));
     memcpy(ret, path, sizeof path);
     return 0;
 }
@@ -90,7 +90,7 @@ int volume_hold(struct place *p, uint64_t id, size_t index, const char *source, 
     (void)snprintf(path + len, sizeof path - len, "/%s", name);
     CLEANUP(close_fd) int fd = tree_open_real(source, O_PATH);
     if (fd == -ELOOP)
-        return err_set(err, ELOOP, "bind %s: there is a symbolic link on the way: give the path it leads to", source);
+        return err_set(err, ELOOP, "bind %s: the path contains a symbolic link; use its target", source);
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_set(err, fd < 0 ? -fd : errno, "bind %s: cannot open it on this node: %s", source,
                        strerror(fd < 0 ? -fd : errno));

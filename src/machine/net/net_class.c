@@ -287,13 +287,13 @@ int net_class_put(struct net_classes *c, uint32_t handle, int64_t weight, int64_
     const struct class fresh = {handle, weight, bound};
     assert((handle & 0xffff0000) == QUEUE && handle >= NET_CLASS_FIRST);
     if (weight && !c->capacity)
-        return err_set(err, EOPNOTSUPP, "how much the network carries is not known; tell the agent with --bandwidth");
+        return err_set(err, EOPNOTSUPP, "the capacity of the network is unknown; set it with --bandwidth of the agent");
     if (!known && c->at.len >= NET_CLASSES_MAX)
-        return err_set(err, ENOSPC, "there are %d limits of the network already", NET_CLASSES_MAX);
+        return err_set(err, ENOSPC, "this node already has %d network limits", NET_CLASSES_MAX);
     int rc = queue_ensure(c);
     if (rc < 0)
-        return err_set(err, -rc, "the queue of the network device cannot be used: %s",
-                       rc == -EBUSY ? "somebody else has put one there" : strerror(-rc));
+        return err_set(err, -rc, "cannot use the queueing discipline of the network device: %s",
+                       rc == -EBUSY ? "another program has set one" : strerror(-rc));
     if (known) {
         before = *known;
         *known = fresh;
@@ -309,7 +309,7 @@ int net_class_put(struct net_classes *c, uint32_t handle, int64_t weight, int64_
         *class_find(c, handle) = before;
     else
         net_class_drop(c, handle);
-    return err_set(err, -rc, "the network device refuses the limit: %s", strerror(-rc));
+    return err_set(err, -rc, "cannot set the limit on the network device: %s", strerror(-rc));
 }
 
 void net_class_drop(struct net_classes *c, uint32_t handle)
@@ -328,10 +328,10 @@ int net_classes_open(const char *device, int64_t capacity, struct net_classes **
 {
     unsigned ifindex = if_nametoindex(device);
     if (!ifindex)
-        return err_set(err, ENODEV, "there is no network device '%s' here", device);
+        return err_set(err, ENODEV, "this machine has no network device '%s'", device);
     CLEANUP(close_fd) int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     if (fd < 0)
-        return err_set(err, errno, "cannot talk to the kernel about the network: %s", strerror(errno));
+        return err_set(err, errno, "cannot open a netlink socket: %s", strerror(errno));
     struct net_classes *c = mem_zalloc(sizeof *c);
     *c = (struct net_classes){
         .ifindex = (int)ifindex, .socket = take_fd(&fd), .capacity = capacity > RATE_MAX ? RATE_MAX : capacity};

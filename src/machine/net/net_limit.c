@@ -27,11 +27,11 @@ static int way_read(const json_t *limits, const char *resource, struct net_way *
     if (!limit)
         return 0;
     if (!weight == !amount)
-        return err_set(err, EINVAL, "limits: %s: give either an amount or a weight", resource);
+        return err_set(err, EINVAL, "limits: %s: set either an amount or a weight", resource);
     if (weight && (number < 1 || number > WEIGHT_MAX))
-        return err_set(err, EINVAL, "limits: %s: weight: give a whole number from 1 to %d", resource, WEIGHT_MAX);
+        return err_set(err, EINVAL, "limits: %s: weight: expected a whole number from 1 to %d", resource, WEIGHT_MAX);
     if (amount && (quantity_parse(resource, amount, &number, NULL) < 0 || number <= 0))
-        return err_set(err, EINVAL, "limits: %s: expected bytes a second, like 10M", resource);
+        return err_set(err, EINVAL, "limits: %s: expected bytes per second such as 10M", resource);
     struct net_way *ways[] = {in, out};
     for (size_t i = 0; i < 2; i++)
         if (ways[i])
@@ -46,7 +46,7 @@ static int sum_read(const json_t *limits, const char *resource, int64_t *ret, in
     if (!limit)
         return 0;
     if (quantity_parse(resource, json_object_get(limit, "amount"), ret, NULL) < 0 || *ret <= 0)
-        return err_set(err, EINVAL, "limits: %s: expected an amount of bytes, like 10G", resource);
+        return err_set(err, EINVAL, "limits: %s: expected a number of bytes such as 10G", resource);
     int64_t period_ns = json_integer_value(json_object_get(limit, "period_ns"));
     *ret_period_ns = period_ns > 0 ? period_ns : *ret_period_ns;
     return 0;

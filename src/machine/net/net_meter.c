@@ -262,8 +262,7 @@ int net_meter_open(const char *group, struct net_meter **ret, struct berth_err *
     if (rc < 0) {
         net_meter_close(m);
         bool missing = rc == -EINVAL || rc == -ENOSYS || rc == -EPERM || rc == -EACCES;
-        return err_set(err, missing ? EOPNOTSUPP : -rc, "the traffic of %s cannot be counted: %s", group,
-                       strerror(-rc));
+        return err_set(err, missing ? EOPNOTSUPP : -rc, "cannot count the traffic of %s: %s", group, strerror(-rc));
     }
     *ret = m;
     return 0;

@@ -91,11 +91,11 @@ int port_find(const struct port_wish *wish, uint16_t *ret_port, int *ret_fd, str
     struct where where;
 
     if (wish->start == 0 || last > UINT16_MAX)
-        return err_set(err, EINVAL, "there are no ports %u to %u", (unsigned)wish->start, last);
+        return err_set(err, EINVAL, "invalid port range %u to %u", (unsigned)wish->start, last);
     if (!wish->address)
         where_everywhere(&where);
     else if (!where_parse(wish->address, &where))
-        return err_set(err, EINVAL, "'%s' is no address; write one like 10.0.0.1 or fd00::1", wish->address);
+        return err_set(err, EINVAL, "'%s' is not an address; use one such as 10.0.0.1 or fd00::1", wish->address);
     for (unsigned port = wish->start; port <= last; port++) {
         int fd = is_taken(wish, (uint16_t)port) ? -EADDRINUSE : try(&where, wish->protocol, (uint16_t)port);
 

@@ -250,7 +250,7 @@ int port_guard_put(struct port_guard *g, uint64_t id, const char *group, uint64_
     (void)pthread_mutex_unlock(&g->lock);
     bool missing = rc == -EINVAL || rc == -ENOSYS || rc == -EPERM || rc == -EACCES;
     return rc == 0 ? 0
-                   : err_set(err, missing ? EOPNOTSUPP : -rc, "ports of apps cannot be kept from %s: %s", group,
+                   : err_set(err, missing ? EOPNOTSUPP : -rc, "cannot protect the ports of apps from %s: %s", group,
                              strerror(-rc));
 }
 

@@ -56,9 +56,9 @@ static void condition_add(json_t *conditions, const char *plugin, const char *te
 static const char *distrust(const struct stat *st)
 {
     if (st->st_uid != 0 && st->st_uid != geteuid())
-        return "is not run, as it belongs to somebody other than root and the agent; `chown root` it";
+        return "is not run, as its owner is neither root nor the agent's user; `chown root` it";
     if (st->st_mode & (S_IWGRP | S_IWOTH))
-        return "is not run, as others may write to it; `chmod go-w` it";
+        return "is not run, as others can write to it; `chmod go-w` it";
     return NULL;
 }
 
@@ -76,7 +76,7 @@ static bool may_run(const char *folder, const char *name, json_t *conditions)
     if (name[0] == '.' || lstat(path.at, &st) < 0 || S_ISDIR(st.st_mode))
         return false;
     if (S_ISLNK(st.st_mode)) {
-        condition_add(conditions, name, "is not run, as it is a link; put the program itself there");
+        condition_add(conditions, name, "is not run, as it is a symbolic link; use the program itself");
         return false;
     }
     if (!S_ISREG(st.st_mode) || !(st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
@@ -187,7 +187,7 @@ static void run_hear(struct run *r)
     hear(&r->out, &r->text, PLUGIN_BYTES_MAX);
     hear(&r->err, &r->said, SAID_MAX);
     if (r->text.len > PLUGIN_BYTES_MAX && !r->trouble.code)
-        err_set(&r->trouble, EFBIG, "said more than %d bytes, and was killed", PLUGIN_BYTES_MAX);
+        err_set(&r->trouble, EFBIG, "printed more than %d bytes and was killed", PLUGIN_BYTES_MAX);
 }
 
 /* Returns the first line of standard error, to be appended to the failure. */
@@ -273,7 +273,7 @@ static void runs_find(const char *folder, runs *all, json_t *conditions)
     else
         condition_add(conditions, folder, strerror(errno));
     while (all->len > PLUGINS_MAX) {
-        condition_add(conditions, all->at[all->len - 1].name, "is not run, as there are too many; 32 is the most");
+        condition_add(conditions, all->at[all->len - 1].name, "is not run, as there are more than 32 plugins");
         run_done(&all->at[--all->len]);
     }
 }
@@ -284,7 +284,7 @@ json_t *plugins_run(const char *folder, int64_t timeout_ns, json_t *conditions)
     struct stat st;
     if (!folder || lstat(folder, &st) < 0)
         return found;
-    const char *why = S_ISDIR(st.st_mode) ? distrust(&st) : "is no folder, so nothing of it is run";
+    const char *why = S_ISDIR(st.st_mode) ? distrust(&st) : "is not a folder; no plugins are run";
     if (why) {
         condition_add(conditions, folder, why);
         return found;
@@ -303,7 +303,7 @@ json_t *plugins_run(const char *folder, int64_t timeout_ns, json_t *conditions)
         struct run *r = &all.at[i];
         if (!r->over) {
             if (!r->trouble.code)
-                err_set(&r->trouble, ETIMEDOUT, "did not answer in time, and was killed");
+                err_set(&r->trouble, ETIMEDOUT, "timed out and was killed");
             run_end(r);
         }
         if (r->trouble.code || plugin_take(found, r->name, str_text(&r->text), r->text.len, &r->trouble) < 0)

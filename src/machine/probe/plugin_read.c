@@ -33,7 +33,7 @@ static int name_check(const char *name, struct berth_err *err)
     char shown[QUOTE_MAX];
     if (plugin_name_ok(name))
         return 0;
-    return err_set(err, EINVAL, "%s needs its vendor's name before it, like \"vendor.example/thing\"",
+    return err_set(err, EINVAL, "%s must begin with the name of its vendor, such as \"vendor.example/thing\"",
                    quote(name, shown));
 }
 
@@ -44,7 +44,7 @@ static int amounts_take(json_t *to, const json_t *value, struct berth_err *err)
     const char *name;
     const json_t *member;
     if (!json_is_object(value))
-        return err_set(err, EINVAL, "expected an object like {\"vendor.example/thing\": 2}");
+        return err_set(err, EINVAL, "expected an object such as {\"vendor.example/thing\": 2}");
     json_object_foreach((json_t *)value, name, member)
     {
         char shown[QUOTE_MAX], text[QUANTITY_TEXT_MAX];
@@ -66,7 +66,7 @@ static int labels_take(json_t *to, const json_t *value, struct berth_err *err)
     const char *name;
     json_t *member;
     if (!json_is_object(value))
-        return err_set(err, EINVAL, "expected an object like {\"vendor.example/firmware\": \"7\"}");
+        return err_set(err, EINVAL, "expected an object such as {\"vendor.example/firmware\": \"7\"}");
     json_object_foreach((json_t *)value, name, member)
     {
         char shown[QUOTE_MAX];
@@ -112,7 +112,7 @@ static int env_check(const json_t *env, struct berth_err *err)
     const char *name;
     const json_t *member;
     if (env && !json_is_object(env))
-        return err_set(err, EINVAL, "env: expected an object like {\"THING\": \"0\"}");
+        return err_set(err, EINVAL, "env: expected an object such as {\"THING\": \"0\"}");
     json_object_foreach((json_t *)env, name, member)
     {
         char shown[QUOTE_MAX];
@@ -144,7 +144,7 @@ static int device_take(json_t *to, const json_t *device, struct berth_err *err)
     json_t *list = json_object_get(to, resource);
     int rc = name_check(resource, err);
     if (rc == 0 && (!*name || strlen(name) > BERTH_NAME_MAX || list_has(list, name)))
-        rc = err_set(err, EINVAL, "name: expected text that no other device of this resource has");
+        rc = err_set(err, EINVAL, "name: expected a name that is unique among the devices of this resource");
     if (rc == 0 && healthy && !json_is_boolean(healthy))
         rc = err_set(err, EINVAL, "healthy: expected true or false");
     if (rc == 0)
@@ -215,7 +215,7 @@ static int said_read(const json_t *said, json_t *own, struct berth_err *err)
         while (i < ROWS_LEN && strcmp(rows[i].key, key) != 0)
             i++;
         if (i == ROWS_LEN)
-            return err_set(err, EINVAL, "%s: no such key; there are resources, labels, devices and use",
+            return err_set(err, EINVAL, "%s: unknown key; expected resources, labels, devices or use",
                            quote(key, shown));
         int rc = rows[i].take(part(own, key), value, err);
         if (rc < 0) {
@@ -261,7 +261,7 @@ int plugin_take(json_t *all, const char *plugin, const char *text, size_t len, s
         json_object_foreach(
             part(own, rows[i].key), name,
             value) if (json_object_get(part(all, rows[i].key),
-                                       name)) return err_set(err, EINVAL, "%s: another plugin has already told of %s",
+                                       name)) return err_set(err, EINVAL, "%s: another plugin has already reported %s",
                                                              rows[i].key, name);
     for (size_t i = 0; i < ROWS_LEN; i++)
         json_object_update(part(all, rows[i].key), part(own, rows[i].key));

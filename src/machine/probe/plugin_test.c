@@ -93,32 +93,32 @@ static void what_is_said_is_checked(void **state)
     static const struct {
         const char *said, *error; /* NULL: none */
     } rows[] = {
-        {"{}",                                                                                                      NULL                                        },
-        {"{\"resources\": {\"v.e/x\": 3, \"v.e/y\": \"2Gi\"}}",                                                     NULL                                        },
-        {"",                                                                                                        "its output"                                },
-        {"hello there",                                                                                             "expected an object"                        },
-        {"[1]",                                                                                                     "expected an object"                        },
-        {"{\"resources\": {\"v.e/x\": 3}",                                                                          "its output"                                },
-        {"{\"resources\": 3}",                                                                                      "resources: expected an object"             },
-        {"{\"resources\": {\"cpu\": 1000}}",                                                                        "resources: \"cpu\" needs its vendor's name"},
-        {"{\"resources\": {\"memory\": 1}}",                                                                        "needs its vendor's name"                   },
-        {"{\"resources\": {\"v.e/x\": -1}}",                                                                        "v.e/x: the amount is out of range"         },
-        {"{\"resources\": {\"v.e/x\": 10000000000000000000}}",                                                      "too big"                                   },
-        {"{\"resources\": {\"v.e/x\": \"lots\"}}",                                                                  "v.e/x: expected an amount"                 },
-        {"{\"labels\": {\"os\": \"evil\"}}",                                                                        "labels: \"os\" needs its vendor's name"    },
-        {"{\"labels\": {\"v.e/x\": 7}}",                                                                            "v.e/x: expected text"                      },
-        {"{\"use\": {\"cpu\": 1}}",                                                                                 "use: \"cpu\" needs"                        },
-        {"{\"things\": {}}",                                                                                        "\"things\": no such key"                   },
-        {"{\"devices\": {}}",                                                                                       "devices: expected a list"                  },
-        {"{\"devices\": [{\"resource\": \"gpu\", \"name\": \"a\"}]}",                                               "devices: [0]: \"gpu\" needs"               },
-        {"{\"devices\": [{\"resource\": \"v.e/x\"}]}",                                                              "[0]: name: "                               },
+        {"{}",                                                                                                      NULL                                                       },
+        {"{\"resources\": {\"v.e/x\": 3, \"v.e/y\": \"2Gi\"}}",                                                     NULL                                                       },
+        {"",                                                                                                        "its output"                                               },
+        {"hello there",                                                                                             "expected an object"                                       },
+        {"[1]",                                                                                                     "expected an object"                                       },
+        {"{\"resources\": {\"v.e/x\": 3}",                                                                          "its output"                                               },
+        {"{\"resources\": 3}",                                                                                      "resources: expected an object"                            },
+        {"{\"resources\": {\"cpu\": 1000}}",                                                                        "resources: \"cpu\" must begin with the name of its vendor"},
+        {"{\"resources\": {\"memory\": 1}}",                                                                        "must begin with the name of its vendor"                   },
+        {"{\"resources\": {\"v.e/x\": -1}}",                                                                        "v.e/x: the amount is out of range"                        },
+        {"{\"resources\": {\"v.e/x\": 10000000000000000000}}",                                                      "too big"                                                  },
+        {"{\"resources\": {\"v.e/x\": \"lots\"}}",                                                                  "v.e/x: expected an amount"                                },
+        {"{\"labels\": {\"os\": \"evil\"}}",                                                                        "labels: \"os\" must begin with the name of its vendor"    },
+        {"{\"labels\": {\"v.e/x\": 7}}",                                                                            "v.e/x: expected text"                                     },
+        {"{\"use\": {\"cpu\": 1}}",                                                                                 "use: \"cpu\" must begin"                                  },
+        {"{\"things\": {}}",                                                                                        "\"things\": unknown key"                                  },
+        {"{\"devices\": {}}",                                                                                       "devices: expected a list"                                 },
+        {"{\"devices\": [{\"resource\": \"gpu\", \"name\": \"a\"}]}",                                               "devices: [0]: \"gpu\" must begin"                         },
+        {"{\"devices\": [{\"resource\": \"v.e/x\"}]}",                                                              "[0]: name: "                                              },
         {"{\"devices\": [{\"resource\": \"v.e/x\", \"name\": \"a\"}, {\"resource\": \"v.e/x\", \"name\": \"a\"}]}",
-         "[1]: name: "                                                                                                                                          },
-        {"{\"devices\": [{\"resource\": \"v.e/x\", \"name\": \"a\", \"healthy\": 1}]}",                             "healthy: "                                 },
-        {"{\"devices\": [{\"resource\": \"v.e/x\", \"name\": \"a\", \"env\": {\"A=B\": \"c\"}}]}",                  "env: "                                     },
-        {"{\"devices\": [{\"resource\": \"v.e/x\", \"name\": \"a\", \"mounts\": [\"dev/x\"]}]}",                    "mounts[0]: "                               },
-        {"{\"devices\": [{\"resource\": \"v.e/x\", \"name\": \"a\", \"mounts\": [\"/dev/../etc\"]}]}",              "mounts[0]: "                               },
-        {"{\"devices\": [{\"resource\": \"v.e/x\", \"name\": \"a\", \"mounts\": [\"/dev/x\"]}]}",                   NULL                                        },
+         "[1]: name: "                                                                                                                                                         },
+        {"{\"devices\": [{\"resource\": \"v.e/x\", \"name\": \"a\", \"healthy\": 1}]}",                             "healthy: "                                                },
+        {"{\"devices\": [{\"resource\": \"v.e/x\", \"name\": \"a\", \"env\": {\"A=B\": \"c\"}}]}",                  "env: "                                                    },
+        {"{\"devices\": [{\"resource\": \"v.e/x\", \"name\": \"a\", \"mounts\": [\"dev/x\"]}]}",                    "mounts[0]: "                                              },
+        {"{\"devices\": [{\"resource\": \"v.e/x\", \"name\": \"a\", \"mounts\": [\"/dev/../etc\"]}]}",              "mounts[0]: "                                              },
+        {"{\"devices\": [{\"resource\": \"v.e/x\", \"name\": \"a\", \"mounts\": [\"/dev/x\"]}]}",                   NULL                                                       },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(json) json_t *all = json_object();
@@ -158,7 +158,7 @@ static void what_they_say_is_put_together(void **state)
          "{\"resources\": {\"a.example/x\": \"2\", \"b.example/d\": \"1\"}, \"labels\": {\"a.example/l\": \"v\"}, "
          "\"devices\": {\"b.example/d\": [{\"name\": \"d0\", \"healthy\": true, \"plugin\": \"b\"}, {\"name\": \"d1\", "
          "\"healthy\": false, \"env\": {\"D\": \"1\"}, \"plugin\": \"b\"}]}, \"use\": {\"b.example/d\": \"1\"}}");
-    assert_string_equal(texts(conditions), "c: resources: another plugin has already told of a.example/x\n");
+    assert_string_equal(texts(conditions), "c: resources: another plugin has already reported a.example/x\n");
 }
 
 static void those_that_fail_are_conditions(void **state)
@@ -171,11 +171,11 @@ static void those_that_fail_are_conditions(void **state)
         {"#!/bin/sh\nexit 1\n",                                                  "p: ended with status 1\n"                     },
         {"#!/bin/sh\nkill -9 $$\n",                                              "p: ended with signal 9\n"                     },
         {"#!/bin/sh\necho '{\"resources\": {\"cpu\": 5}}'\n",
-         "p: resources: \"cpu\" needs its vendor's name before it, like \"vendor.example/thing\"\n"                             },
+         "p: resources: \"cpu\" must begin with the name of its vendor, such as \"vendor.example/thing\"\n"                     },
         {"#!/no/such/interpreter\n",                                             "p: cannot be run: No such file or directory\n"},
         {"#!/bin/sh\nwhile :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done\n",
-         "p: said more than 65536 bytes, and was killed\n"                                                                      },
-        {"#!/bin/sh\nsleep 1000 &\nsleep 1000\n",                                "p: did not answer in time, and was killed\n"  },
+         "p: printed more than 65536 bytes and was killed\n"                                                                    },
+        {"#!/bin/sh\nsleep 1000 &\nsleep 1000\n",                                "p: timed out and was killed\n"                },
         {"#!/bin/sh\nprintf '\\377' >&2\nexit 1\n",                              "p: ended with status 1: ?\n"                  },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -263,10 +263,10 @@ static void strangers_programs_are_not_run(void **state)
         assert_int_equal(unlink(folder_at(&f, "nobodys")), 0);
     CLEANUP(json) json_t *found = plugins_run(f.path, 60000 * MS, conditions);
     same(json_object_get(found, "resources"), "{}");
-    assert_non_null(strstr(texts(conditions), "groups: is not run, as others may write to it"));
-    assert_non_null(strstr(texts(conditions), "others: is not run, as others may write to it"));
+    assert_non_null(strstr(texts(conditions), "groups: is not run, as others can write to it"));
+    assert_non_null(strstr(texts(conditions), "others: is not run, as others can write to it"));
     assert_non_null(strstr(texts(conditions), "link: is not run, as it is a link"));
-    assert_true(!root || strstr(texts(conditions), "nobodys: is not run, as it belongs to somebody"));
+    assert_true(!root || strstr(texts(conditions), "nobodys: is not run, as its owner is neither root"));
     /* no plugin of a world-writable directory is run */
     CLEANUP(json) json_t *again = json_array();
     program_put(&f, "fine", bad);
@@ -274,7 +274,7 @@ static void strangers_programs_are_not_run(void **state)
     CLEANUP(json) json_t *none = plugins_run(f.path, 60000 * MS, again);
     same(json_object_get(none, "resources"), "{}");
     assert_int_equal(json_array_size(again), 1);
-    assert_non_null(strstr(texts(again), "is not run, as others may write to it"));
+    assert_non_null(strstr(texts(again), "is not run, as others can write to it"));
 }
 
 static void no_folder_has_none(void **state)

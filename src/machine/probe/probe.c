@@ -323,8 +323,8 @@ static int reserve_take(json_t *allocatable, const char *resource, const char *a
         return strict ? err_set(err, EINVAL, "reserve: this machine has no %s", shorten(resource, shown)) : 0;
     (void)quantity_parse(resource, value, &has, NULL);
     if (kept < 0 || (strict && kept > has))
-        return err_set(err, EINVAL, "reserve: %s: %s is not between 0 and what there is, %s", shorten(resource, shown),
-                       amount, json_string_value(value));
+        return err_set(err, EINVAL, "reserve: %s: %s is not between 0 and the capacity of this machine, %s",
+                       shorten(resource, shown), amount, json_string_value(value));
     json_object_set_new(allocatable, resource, probe_amount(resource, kept > has ? 0 : has - kept));
     return 0;
 }
@@ -339,7 +339,8 @@ static int reserve_apply(json_t *allocatable, const char *reserve, struct berth_
         if (!*part)
             continue;
         if (!amount)
-            return err_set(err, EINVAL, "reserve: %s: expected RESOURCE=AMOUNT, like memory=256Mi", quote(part, shown));
+            return err_set(err, EINVAL, "reserve: %s: expected RESOURCE=AMOUNT, such as memory=256Mi",
+                           quote(part, shown));
         *amount++ = '\0';
         int rc = reserve_take(allocatable, part, amount, reserve != NULL, err);
         if (rc < 0)

@@ -184,17 +184,17 @@ static void reserves_and_bounds(void **state)
         const struct file *files;
         const char *reserve, *cpu, *memory, *error;
     } rows[] = {
-        {laptop,       "",                      "8",   "16000Mi", NULL                                                   },
-        {laptop,       "cpu=1",                 "7",   "16000Mi", NULL                                                   },
-        {laptop,       "cpu=1500m, memory=1Gi", "6.5", "14976Mi", NULL                                                   },
-        {laptop,       "cpu=8",                 "0",   "16000Mi", NULL                                                   },
-        {laptop,       "cpu=9",                 NULL,  NULL,      "reserve: cpu: 9 is not between 0 and what there is, 8"},
-        {laptop,       "cpu=-1",                NULL,  NULL,      "reserve: cpu: "                                       },
-        {laptop,       "cpu",                   NULL,  NULL,      "expected RESOURCE=AMOUNT"                             },
-        {laptop,       "memory=lots",           NULL,  NULL,      "reserve: memory: expected an amount"                  },
-        {laptop,       "gpus=1",                NULL,  NULL,      "reserve: this machine has no gpus"                    },
-        {contained,    "",                      "1.5", "1Gi",     NULL                                                   },
-        {contained_v1, "",                      "2.5", "2Gi",     NULL                                                   },
+        {laptop,       "",                      "8",   "16000Mi", NULL                                                                  },
+        {laptop,       "cpu=1",                 "7",   "16000Mi", NULL                                                                  },
+        {laptop,       "cpu=1500m, memory=1Gi", "6.5", "14976Mi", NULL                                                                  },
+        {laptop,       "cpu=8",                 "0",   "16000Mi", NULL                                                                  },
+        {laptop,       "cpu=9",                 NULL,  NULL,      "reserve: cpu: 9 is not between 0 and the capacity of this machine, 8"},
+        {laptop,       "cpu=-1",                NULL,  NULL,      "reserve: cpu: "                                                      },
+        {laptop,       "cpu",                   NULL,  NULL,      "expected RESOURCE=AMOUNT"                                            },
+        {laptop,       "memory=lots",           NULL,  NULL,      "reserve: memory: expected an amount"                                 },
+        {laptop,       "gpus=1",                NULL,  NULL,      "reserve: this machine has no gpus"                                   },
+        {contained,    "",                      "1.5", "1Gi",     NULL                                                                  },
+        {contained_v1, "",                      "2.5", "2Gi",     NULL                                                                  },
     };
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(folder) struct folder f = folder_new();

@@ -23,7 +23,7 @@ static const struct {
 } pressures[PRESSURES] = {
     [PRESSURE_DISK] = {"DiskPressure",   "less than 5 % of the file system for storage is free", 5,  7 },
     [PRESSURE_MEMORY] = {"MemoryPressure", "less than 5 % of memory is available",                 5,  7 },
-    [PRESSURE_PIDS] = {"PidPressure",    "less than 10 % of process numbers are free",           10, 15},
+    [PRESSURE_PIDS] = {"PidPressure",    "less than 10 % of PIDs are free",                      10, 15},
 };
 
 struct shown {
@@ -240,7 +240,7 @@ json_t *probe_use_look(struct probe_use *p, int64_t steady_ns)
             condition_add(conditions, pressures[i].type, pressures[i].text);
     if (clock_is_off(p))
         condition_add(conditions, "ClockUnsynchronised",
-                      "the clock is not kept by anybody; run chrony or another NTP client");
+                      "the clock is not synchronized; run chrony or another NTP client");
     if (p->troubles)
         json_array_extend(conditions, p->troubles);
     p->at_ns = steady_ns;

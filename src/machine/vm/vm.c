@@ -94,7 +94,7 @@ static int file_show(struct machine *m, const char *path, const char *name, cons
     if (rc < 0)
         return rc;
     if (fstat(fd, &st) < 0 || !may_read(&st, m->options->user))
-        return err_set(m->err, EACCES, "%s %.180s: its user may not read it on this node; make it readable for all",
+        return err_set(m->err, EACCES, "%s %.180s: not readable for its user on this node; make it readable for all",
                        what, path);
     *ret = path;
     if (geteuid() == 0) {
@@ -114,18 +114,17 @@ static int disk_make(struct machine *m, int image, const char *seen, bool *ret_r
     uint64_t bytes = 0, wish = (uint64_t)json_integer_value(json_object_get(m->vm, "disk"));
     int rc = vm_disk_look(image, &bytes, ret_raw);
     if (rc < 0)
-        return err_set(m->err, -rc,
-                       "image: it must stand alone and be readable: no encryption, no other file behind it (%s)",
+        return err_set(m->err, -rc, "image: must be readable, unencrypted and without a backing file (%s)",
                        strerror(-rc));
     if (wish && wish < bytes)
-        return err_set(m->err, EINVAL, "vm: disk: the image has %" PRIu64 " bytes, and a disk cannot have fewer",
+        return err_set(m->err, EINVAL, "vm: disk: the image has %" PRIu64 " bytes, and the disk must not be smaller",
                        bytes);
     CLEANUP(close_fd)
     int fd = openat(m->bundle, "disk.qcow2", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     rc = fd < 0 ? -errno : vm_disk_write(fd, wish ? wish : bytes, seen, *ret_raw);
     if (rc == 0 && fchown(fd, m->options->user->uid, m->options->user->gid) < 0)
         rc = -errno;
-    return rc < 0 ? err_set(m->err, -rc, "cannot make the disk: %s", strerror(-rc)) : 0;
+    return rc < 0 ? err_set(m->err, -rc, "cannot create the disk: %s", strerror(-rc)) : 0;
 }
 
 /* The format and file of every layer are given explicitly, so that qemu does not probe data that a guest has
@@ -141,7 +140,7 @@ static int disk_add(struct machine *m, const char *seen, bool raw)
                              "unmap", "file", "driver", "file", "filename", "disk.qcow2", "backing", image);
     char *text = disk ? json_dumps(disk, JSON_COMPACT) : NULL;
     if (!text)
-        return err_set(m->err, EINVAL, "image: its path is no text");
+        return err_set(m->err, EINVAL, "image: its path is not valid UTF-8");
     arg(m, "-blockdev", arena_strdup(m->arena, text));
     free(text);
     arg(m, "-device", "virtio-blk-pci,drive=disk,bootindex=1");
@@ -222,7 +221,7 @@ static int processor(struct machine *m)
     bool must = accel && strcmp(accel, "kvm") == 0, emulated = accel && strcmp(accel, "tcg") == 0;
     bool kvm = !emulated && kvm_usable(m->options->user);
     if (must && !kvm)
-        return err_set(m->err, ENOTSUP, "vm: accel: this node has no /dev/kvm that its user may use");
+        return err_set(m->err, ENOTSUP, "vm: accel: its user cannot access /dev/kvm on this node");
     int64_t count = (m->limits.cpu_milli + 999) / 1000;
     count = count < 1 ? 1 : count > PROCESSORS_MAX ? PROCESSORS_MAX : count;
     arg(m, "-machine", "q35,usb=off");
@@ -332,14 +331,15 @@ int vm_make(struct place *p, uint64_t id, const json_t *config, const struct vm_
 {
     struct machine m = {.place = p, .id = id, .config = config, .options = options, .arena = arena, .err = err};
     if (!vm_program())
-        return err_set(err, ENOTSUP, "this node has no qemu for machines like it, so no virtual machines");
+        return err_set(err, ENOTSUP,
+                       "this node cannot run virtual machines: qemu for its architecture is not installed");
     int rc = bundle_end(p, id, err); /* left by a crash */
     if (rc < 0)
         return rc;
     m.vm = json_object_get(config, "vm");
     m.mounts = ARENA_ARRAY(arena, struct launch_mount, FILES);
     m.bundle = bundle_open(&m);
-    rc = m.bundle < 0 ? err_set(err, -m.bundle, "cannot make the folder of its disk: %s", strerror(-m.bundle)) : 0;
+    rc = m.bundle < 0 ? err_set(err, -m.bundle, "cannot create the folder of its disk: %s", strerror(-m.bundle)) : 0;
     rc = rc ? rc : parts(&m);
     rc = rc ? rc : launch_fill(&m, ret);
     close_fd_cleanup(&m.bundle);
