@@ -151,7 +151,8 @@ build-ahead:
 soak-tests: ## run tests with T in their names N times, to find unstable ones (N, T, JOBS, HOGS; SANITIZED=1)
 	@[ -n "$(T)" ] || { echo "which tests? make soak-tests N=50 T=part-of-a-name" >&2; exit 2; }
 	@tools/setup run test
-	@$(if $(SANITIZED),$(SANITIZE_ENV) tools/soak-tests --slow 5 --options="$(SANITIZE_OPTIONS)",tools/soak-tests --options="$(GCC_OPTIONS)") \
+	@$(if $(SANITIZED),$(SANITIZE_ENV)) tools/soak-tests \
+	    $(if $(SANITIZED),--slow 5 --options="$(SANITIZE_OPTIONS)",--options="$(GCC_OPTIONS)") \
 	    $(if $(JOBS),--jobs $(JOBS)) $(if $(HOGS),--hogs $(HOGS)) $(if $(SANITIZED),$(SANITIZE),$(GCC)) $(N) $(T)
 
 soak: ## simulate clusters under thousands of seeds until an invariant breaks (SEEDS, HOURS)

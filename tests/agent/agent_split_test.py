@@ -156,7 +156,8 @@ def the_user_of_the_net_sandbox_can_be_set():
                                   lambda: net_sandbox_of(agent)))["Uid"] == [str(pwd.getpwnam("nobody").pw_uid)] * 4
         agent.process.end()
         for name, words in (("root", "is root"), ("no-such-account", "does not exist")):
-            done = subprocess.run([str(AGENT), "--state", str(agent.state), "--shim", str(SHIM), "--cgroup", agent.group, "--network-user",
+            done = subprocess.run([str(AGENT), "--state", str(agent.state), "--shim", str(SHIM), "--cgroup",
+                                   agent.group, "--network-user",
                                    name], capture_output=True, text=True, timeout=PATIENCE, check=False)
             assert done.returncode == 1 and words in done.stderr, done
 

@@ -67,7 +67,8 @@ contexts() {
     ends 0 "$berth" context rm far lab kept && ends 0 "$berth" context ls && prints 'No contexts' || return 1
     chmod 644 "$work/some.token"
     ends 0 "$berth" context add loose --server http://127.0.0.1:1 --token-file "$work/some.token" || return 1
-    says 'other users can read' && ends 0 "$berth" context add wide --server http://example.org --token-file "$work/some.token" || return 1
+    says 'other users can read' || return 1
+    ends 0 "$berth" context add wide --server http://example.org --token-file "$work/some.token" || return 1
     says 'unencrypted' && ends 0 "$berth" context rm loose wide || return 1
     echo 'contexts: {x: {sever: y}}' >"$BERTH_CONFIG"
     ends 1 "$berth" context ls && says 'did you mean "server"?' || return 1
@@ -142,7 +143,8 @@ import json, sys, urllib.request
 seen = json.load(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/seen"))
 assert len(seen) == 3 and seen[0][0] and seen[0] == seen[1] == seen[2], seen
 PY
-            ends 4 "$berth" --server "http://127.0.0.1:$port" get app x && says 'without an error message; is it a berthd?' &&
+            ends 4 "$berth" --server "http://127.0.0.1:$port" get app x &&
+                says 'without an error message; is it a berthd?' &&
             ends 1 "$berth" --server "http://127.0.0.1:$port" get nodes && says 'not valid JSON'
     } || rc=1
     kill "$pid"
@@ -249,7 +251,8 @@ jobs() {
         return 1
     ends 4 "$berth" why job train && grep -q "Did you mean 'job $job', which is named 'train'?" "$work/err" || return 1
     ends 2 "$berth" get job a/b && grep -q "invalid ID 'a/b'" "$work/err" || return 1
-    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'pods are not placed' && prints 'no node has 64 CPUs' || return 1
+    ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'pods are not placed' &&
+        prints 'no node has 64 CPUs' || return 1
     ends 0 "$berth" why job "$job" -o json && python3 -m json.tool <"$work/out" >/dev/null || return 1
     ends 0 "$berth" why photos && prints '^app photos.admin' && ends 0 "$berth" why node n1 && prints 'ready' ||
         return 1
@@ -337,7 +340,8 @@ bad_manifests() {
     printf 'kind: app\nname: x\nimage: [y\n' >"$work/bad.yaml"
     ends 1 "$berth" apply -f "$work/bad.yaml" && says "bad.yaml:4:1: " || return 1
     printf -- '---\nkind: group\nid: g1\n---\nkind: ap\nname: x\n' >"$work/bad.yaml"
-    ends 1 "$berth" apply -f "$work/bad.yaml" && says "bad.yaml:5: kind: unknown kind 'ap'; did you mean 'app'?" || return 1
+    ends 1 "$berth" apply -f "$work/bad.yaml" &&
+        says "bad.yaml:5: kind: unknown kind 'ap'; did you mean 'app'?" || return 1
     ends 4 "$berth" get group g1 || return 1
     printf 'kind: group\nid: g1\n---\nkind: app\nname: x\nimage: y\nreplicas: three\n' >"$work/bad.yaml"
     ends 1 "$berth" apply -f "$work/bad.yaml" --atomic && says 'bad.yaml:4: app/x: replicas' || return 1
@@ -369,17 +373,20 @@ SH
     export SEEN=$work/seen
     : >"$SEEN"
     EDITOR="$work/editor" EDIT='s/photos:1/photos:7/' ends 0 "$berth" edit app photos && prints 'changed' || return 1
-    ends 0 "$berth" get app photos -o yaml && prints 'image: photos:7' && grep -q '^# app photos: saved changes' "$SEEN" || return 1
+    ends 0 "$berth" get app photos -o yaml && prints 'image: photos:7' &&
+        grep -q '^# app photos: saved changes' "$SEEN" || return 1
     ! grep -q '^revision' "$SEEN" || return 1
     EDITOR="$work/editor" EDIT='' ends 0 "$berth" edit app photos && prints 'unchanged' || return 1
     EDITOR=false ends 1 "$berth" edit app photos && says "the editor 'false' failed; nothing was changed" || return 1
     EDITOR=$work/no-editor ends 1 "$berth" edit app photos && says "no-editor' not found" || return 1
     # What is refused comes back with the reason; saved as it is, it is given up and kept.
     : >"$SEEN"
-    EDITOR="$work/editor" EDIT='s/^replicas: .*/replicas: three/' ends 1 "$berth" edit app photos && says 'replicas' || return 1
+    EDITOR="$work/editor" EDIT='s/^replicas: .*/replicas: three/' ends 1 "$berth" edit app photos &&
+        says 'replicas' || return 1
     grep -q 'NOT SAVED: .*replicas' "$SEEN" && grep -q 'Your text is in' "$work/err" || return 1
     : >"$SEEN"
-    EDITOR="$work/editor" EDIT='s/^image: .*/image: [/' ends 1 "$berth" edit app photos && grep -q 'NOT SAVED: line' "$SEEN" || return 1
+    EDITOR="$work/editor" EDIT='s/^image: .*/image: [/' ends 1 "$berth" edit app photos &&
+        grep -q 'NOT SAVED: line' "$SEEN" || return 1
     # Somebody else was faster.
     cat >"$work/slow" <<SH
 #!/bin/sh
@@ -494,8 +501,10 @@ watches() {
     until_ok grep -q '^seen.admin' "$work/watched" || return 1
     ends 0 "$berth" app rm seen && until_ok grep -q '^seen.admin *gone' "$work/watched" || return 1
     # The daemon goes and comes back on its port; what it does then is seen.
-    stop && until_ok grep -q 'does not respond' "$work/watch.err" && listen=${url#http://} start "$work/data" || return 1
-    ends 0 "$berth" app add after --image seen:1 && until_ok grep -q '^after.admin' "$work/watched" && ends 0 "$berth" app rm after || return 1
+    stop && until_ok grep -q 'does not respond' "$work/watch.err" &&
+        listen=${url#http://} start "$work/data" || return 1
+    ends 0 "$berth" app add after --image seen:1 && until_ok grep -q '^after.admin' "$work/watched" &&
+        ends 0 "$berth" app rm after || return 1
     kill "$watcher" && wait "$watcher"
     "$berth" get groups --watch -o json >"$work/watched" 2>"$work/watch.err" &
     watcher=$!
@@ -550,11 +559,13 @@ waits_outlive_the_daemon() {
     done
     waiter_ends 3 "${children[1]}" || return 1
     # Ctrl-C is heard meanwhile; what it asks of the server is done when that is back.
-    kill -INT "${children[3]}" && waiter_ends 130 "${children[3]}" && grep -q 'keeps running' "$work/leaving.err" || return 1
+    kill -INT "${children[3]}" && waiter_ends 130 "${children[3]}" &&
+        grep -q 'keeps running' "$work/leaving.err" || return 1
     kill -INT "${children[2]}" && until_ok grep -q 'cancelling job/' "$work/cancelling.err" || return 1
     listen=${url#http://} start "$work/data" || return 1
     waiter_ends 130 "${children[2]}" && grep -q '^job/[0-9]* cancelled$' "$work/cancelling.err" || return 1
-    ends 0 "$berth" job cancel "$job" && waiter_ends 1 "${children[0]}" && grep -q "^job/$job cancelled$" "$work/waited" || return 1
+    ends 0 "$berth" job cancel "$job" && waiter_ends 1 "${children[0]}" &&
+        grep -q "^job/$job cancelled$" "$work/waited" || return 1
     [ "$(grep -c 'does not respond' "$work/waited.err")" = 1 ] || return 1
     children=()
 }

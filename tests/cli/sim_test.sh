@@ -75,7 +75,8 @@ refuses() {
     ends 2 "$berth" sim run "$work/lublin.csv" && says 'no cluster: expected --procs' || return 1
     ends 2 "$berth" sim run "$work/lublin.csv" --procs 4 && says 'asks for' || return 1
     ends 2 "$berth" sim run "$work/lublin.csv" --nodes 4xtpu1 && says '--nodes: "tpu1"' || return 1
-    ends 2 "$berth" sim run "$work/lublin.csv" --procs 4 --nodes cpu4 && says '--nodes and --cluster cannot be combined' || return 1
+    ends 2 "$berth" sim run "$work/lublin.csv" --procs 4 --nodes cpu4 &&
+        says '--nodes and --cluster cannot be combined' || return 1
     ends 2 "$berth" sim run "$work/lublin.csv" --procs 256 --policy lifo && says 'there is no order "lifo"' || return 1
     printf 'submit,run\n1,2\n2,soon\n' >"$work/bad.csv"
     ends 2 "$berth" sim run "$work/bad.csv" --procs 4 && says 'line 3: run: expected seconds' || return 1
@@ -182,7 +183,8 @@ replays_take_the_same_forms() {
             ends 0 "$berth" $verb "$work/data" --from 2020-01-01 --to 2040-01-01T00:00:00Z || return 1
             ends 2 "$berth" $verb "$work/data" --from sometime && says "invalid time 'sometime'" || return 1
             ends 2 "$berth" $verb && says 'no journal: expected' || return 1
-            ends 2 "$berth" $verb --data "$work/data" "$work/data" && says '--data cannot be combined with files' || return 1
+            ends 2 "$berth" $verb --data "$work/data" "$work/data" &&
+                says '--data cannot be combined with files' || return 1
         }
     done
     ends 1 "$berth" sim replay "$work/data" --to 2020-01-01 && says 'no job that ran'

@@ -392,7 +392,8 @@ def ctrl_c_cancels_and_a_second_one_leaves_the_job():
         t = Terminal("run", "--cpu", "100m", "--", "sh", "-c", "echo go; sleep 1000")
         t.until("go")
         job = latest()
-        while b"keeps running" not in t.seen:  # one press after the other: how long it waits for the second is not tested
+        # One press after the other: how long it waits for the second is not tested.
+        while b"keeps running" not in t.seen:
             t.process.send_signal(signal.SIGINT)
             if not t.read():
                 break

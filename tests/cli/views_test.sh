@@ -65,7 +65,8 @@ others_are_hidden() {
 
 why_says_all() {
     ends 0 as ann "$berth" why 3 || return 1
-    prints 'Position 1 of 3 pending jobs' && prints 'too few GPUs left' && prints 'Expected to start in [0-9]+m' || return 1
+    prints 'Position 1 of 3 pending jobs' && prints 'too few GPUs left' &&
+        prints 'Expected to start in [0-9]+m' || return 1
     prints 'ann +job 1 +n1 +gpu0,gpu1 +in [0-9]+m' || return 1
     ends 4 as ann "$berth" why 4 || return 1
     ends 0 as ann "$berth" why job 3 -o json && prints '"blockers"'
@@ -83,7 +84,8 @@ why_explains_the_order() {
 
 # Every user sees the true totals of the nodes, as amounts without names.
 totals_are_true() {
-    ends 0 as bob "$berth" status && prints '^  gpu +100% +4 of 4 allocated$' && prints '^  cpu +[0-9]+% +4 of 16 allocated$' || return 1
+    ends 0 as bob "$berth" status && prints '^  gpu +100% +4 of 4 allocated$' &&
+        prints '^  cpu +[0-9]+% +4 of 16 allocated$' || return 1
     hides 'train|second' && ends 0 "$berth" status && prints '^  gpu +100% +4 of 4 allocated$'
 }
 
@@ -105,7 +107,8 @@ job_show_is_one_screen() {
 past_times() {
     until_ok sh -c "'$berth' who n1 --at -1s | grep -q 'ann .*job 1'" || return 1
     ends 0 "$berth" who n1 --at -10m && prints 'No instance used n1' || return 1
-    ends 0 "$berth" who n1 --at now-1hour && ends 0 "$berth" who n1 --at yesterday && ends 0 "$berth" usage --from -10m || return 1
+    ends 0 "$berth" who n1 --at now-1hour && ends 0 "$berth" who n1 --at yesterday &&
+        ends 0 "$berth" usage --from -10m || return 1
     ends 2 "$berth" who n1 --at sometime && says "invalid time 'sometime'; use -10m"
 }
 
@@ -127,7 +130,8 @@ policies_are_tried() {
     ends 4 "$berth" policy test wishful || return 1
     ends 2 "$berth" policy test || return 1
     ends 0 "$berth" policy list && prints 'fair-share +built-in' && prints 'fifo +built-in +yes' || return 1
-    ends 0 "$berth" system settings policy=null && ends 0 "$berth" policy list && prints 'berth +built-in +yes' || return 1
+    ends 0 "$berth" system settings policy=null && ends 0 "$berth" policy list &&
+        prints 'berth +built-in +yes' || return 1
     ends 0 "$berth" system settings policy=fifo || return 1
     ends 0 "$berth" policy show sjf && prints 'Factors'
 }

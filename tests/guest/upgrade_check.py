@@ -241,7 +241,8 @@ CASES = {
         "4: up with base-1.0-r0, good=b try=a left=1", "4: good state: undone", "4: good n1 undone 2 0", "4: good=a"],
     "a power failure leaves what was good, and nothing goes back to what was written over": [
         "5: up with base-4.0-r0, good=a try=b left=1", "5: better state: done", "6: up with base-4.0-r0, good=b",
-        "6: cut state: failed", "6: cut n1 undone 1 lost the machine or its shim stopped while it was running", "6: good=b",
+        "6: cut state: failed", "6: cut n1 undone 1 lost the machine or its shim stopped while it was running",
+        "6: good=b",
         "6: better n1 failed 2 1 script the undo failed: exit code 1: slot a no longer holds the system of before, but: an upgrade",
         "6: good=b"],
     "what ran runs again after each start": [f"{step}: the app runs" for step in (0, 2, 3, 4, 5, 6)],

@@ -128,7 +128,13 @@ def cases(j):
         plane.admin.delete({**told, "kind": "PersistentVolumeClaim"}, grace=0)  # like the garbage collector
         wait_for("another is made", lambda: j.live(plane, "hand") == ["hand-x-0"])
         assert j.status(plane, "hand")["restarts"] == 0
-        wait_for("it says why", lambda: any("cannot be provisioned on its node" in text for _, text in j.events(plane, "hand")))
+        wait_for(
+    "it says why",
+    lambda: any(
+        "cannot be provisioned on its node" in text for _,
+        text in j.events(
+            plane,
+             "hand")))
         # otherwise it would be created after the clean-up
         wait_for("the other has its claim", lambda: plane.admin.list("PersistentVolumeClaim"))
         clear(plane)

@@ -99,8 +99,10 @@ def refusals_have_reasons(plane):
             'this job asks for '
             "5 cpu and could never run, and 4 cpu would be accepted") in done.stderr, done.stderr
     for what, part in (
-            (job("a", queue="none"), "queue none does not exist"), (job("a", user="ann"), "admin may not create jobs as user ann"),
-            (thing("Policy", "p", formula="return age +"), "line 1"), (thing("Queue", "q", timeLimit="2h", maxTime="1h"), "is longer than maxTime"),
+            (job("a", queue="none"), "queue none does not exist"), (job(
+                "a", user="ann"), "admin may not create jobs as user ann"),
+            (thing("Policy", "p", formula="return age +"), "line 1"), (thing("Queue",
+             "q", timeLimit="2h", maxTime="1h"), "is longer than maxTime"),
             (job("a", queue="small"), "")):
         # An accepted object may be unchecked: the API server did not answer in time whether the queue exists.
         why = wait_for(f"'{part}' is said",

@@ -90,7 +90,8 @@ def a_pod_that_waits(plane):
     waits(plane, "big")
     text = told(plane, "why", "big")
     has(text, "pod default/big waits for a node", "It requests 2 cpu.", "Position 1 of 1 pending workloads",
-        "1 of 2 nodes has too little cpu left: 2 needed, at most 1 free", "a has 1 of cpu free, 2 needed", "taint that is not tolerated: kept",
+        "1 of 2 nodes has too little cpu left: 2 needed, at most 1 free", "a has 1 of cpu free, 2 needed",
+        "taint that is not tolerated: kept",
         "cpu of a: 3 of 4 allocated, to default/holder (3, priority 0)",
         "With a priority above 0, it would get room on a by preempting default/holder",
         "with 1 cpu instead of 2: on a", "with a toleration for all taints: on b")
@@ -139,7 +140,8 @@ def rights(plane):
     message = waits(plane, "big", "0/1 nodes")
     wait_for("an event says so, too", lambda: message in {one["message"] for one in plane.admin.list("Event")})
     done = refused(plane, "why", "big", token=NOBODY)
-    has(done.stderr, "your user may not get pods in namespace default", "ask an administrator for the role berth-viewer")
+    has(done.stderr, "your user may not get pods in namespace default",
+        "ask an administrator for the role berth-viewer")
     plane.kubectl("create", "role", "pods", "--verb=get,list", "--resource=pods,events", "-n", "default")
     plane.kubectl("create", "rolebinding", "pods", "--role=pods", "--user=nobody", "-n", "default")
     wait_for("it may read the pod",
@@ -150,7 +152,8 @@ def rights(plane):
     has(refused(plane, "nodes", token=NOBODY).stderr, "your user may not list ")
     plane.kubectl("create", "clusterrolebinding", "viewer", "--clusterrole=berth-viewer", "--user=nobody")
     wait_for("it may read all", lambda: kubectl_berth(plane, "why", "big", token=NOBODY).returncode == 0)
-    has(told(plane, "why", "big", token=NOBODY), "no node has 2 CPUs; the largest has 1", "with 1 cpu instead of 2: on n")
+    has(told(plane, "why", "big", token=NOBODY), "no node has 2 CPUs; the largest has 1",
+        "with 1 cpu instead of 2: on n")
     has(told(plane, "queue", token=NOBODY), "big")
 
 
@@ -193,7 +196,8 @@ def a_job(plane):
                         "spec": {"roles": [{"name": "worker", "tasks": 6, "template": template}]}})
     wait_for("it says that it waits", lambda: plane.admin.get("Job", "train").get("status", {}).get("reason"))
     text = told(plane, "why", "train")
-    has(text, "job default/train is Pending", "Tasks: 6 pending, 0 running", "Reason: ", "role worker", "Each of its tasks requests 1 cpu.",
+    has(text, "job default/train is Pending", "Tasks: 6 pending, 0 running", "Reason: ", "role worker",
+        "Each of its tasks requests 1 cpu.",
         "the gang needs 6 pods placed at once; only 4 fit", "with 650m cpu instead of 1: on n")
     has(told(plane, "queue"), "train:worker (6 tasks)")
     item = json.loads(told(plane, "queue", "-o", "json"))["items"][0]
