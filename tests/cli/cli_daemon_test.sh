@@ -243,7 +243,7 @@ jobs() {
     ends 4 "$berth" why nobody && says "no app, vm or node 'nobody'" || return 1
     ends 0 "$berth" job release "$((job + 1))" && prints released || return 1
     until_ok sh -c "'$berth' get job $((job + 1)) | grep -q starting" || return 1
-    ends 6 "$berth" job hold "$((job + 1))" && says 'keeps only a pending job' || return 1
+    ends 6 "$berth" job hold "$((job + 1))" && says 'affects only pending jobs' || return 1
     ends 0 "$berth" job hold "$job" && prints "^job/$job held" && ends 0 "$berth" job release "$job" || return 1
     ends 0 "$berth" job hold "$((job + 1))" --stop && prints held || return 1
     ends 0 "$berth" job cancel "$((job + 1))" && prints 'cancelled' || return 1

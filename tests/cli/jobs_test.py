@@ -52,7 +52,7 @@ def a_task_of_an_array_fails_alone():
         c.node("n1")
         job = c.job(["/bin/sh", "-c", 'test "$BERTH_ARRAY_INDEX" != 1'], array="0-2", retries=0)
         shown = c.wait_state("jobs", job, "failed")
-        assert "1 of its 3 tasks" in shown["error"], shown
+        assert "1 of 3 tasks" in shown["error"], shown
         failed = [i for i in c.instances(job) if i.get("failed")]
         assert len(failed) == 1 and failed[0]["ordinal"] == 1 and failed[0]["exit"] == 1, failed
 
@@ -92,8 +92,8 @@ def what_is_waited_for_is_said():
         then = c.job(["/bin/true"], after=[first])
         single = c.job(["/bin/true"], singleton=True)
         shown = c.wait_state("jobs", then, "waiting")
-        assert shown["status"]["help"] == f"waits for job {first} to end well", shown["status"]
-        assert f"waits for job {first}" in c.get(f"/v1/jobs/{single}")["status"]["help"]
+        assert shown["status"]["help"] == f"waits for job {first} to succeed", shown["status"]
+        assert f"waits for the earlier job {first}" in c.get(f"/v1/jobs/{single}")["status"]["help"]
         c.daemon.end()
         c.start()  # what is waited for is known still
         post(c, f"/v1/jobs/{first}/cancel")
@@ -108,7 +108,7 @@ def who_runs_too_long_is_stopped():
         agent = c.node("n1")
         job = c.job(SLEEP, time_limit="1s")
         shown = c.wait_state("jobs", job, "failed")
-        assert "it ran for longer than its time limit of 1s" in shown["error"], shown
+        assert "exceeded its time limit of 1s" in shown["error"], shown
         wait_for("nothing of it is left", lambda: not agent.processes())
 
 
@@ -119,7 +119,7 @@ def who_cannot_meet_its_deadline_fails():
         soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 40))
         job = c.job(["/bin/true"], deadline=soon, estimate="27s", requests={"cpu": 10000})  # refused if it came 12 s too late
         shown = c.wait_state("jobs", job, "failed")
-        assert "could not begin in time" in shown["error"], shown
+        assert "could not start in time" in shown["error"], shown
         status, answer = c.ask("POST", "/v1/jobs", {"command": ["x"], "deadline": "2020-01-01T00:00:00Z"})
         assert status == 400 and "deadline" in answer["error"]["message"], answer
 
@@ -301,7 +301,7 @@ def who_is_stopped_for_others_waits_again_or_is_cancelled():
         c.wait_state("jobs", urgent, "ended")
         wait_for("it began once more", lambda: (folder / "log").read_text() == "began\nbegan\n")
         told = [e for e in c.get("/v1/events")["items"] if e["type"] == "Preempted"]
-        assert told and f"stopped for job {urgent}" in told[0]["message"], told
+        assert told and f"preempted by job {urgent}" in told[0]["message"], told
         post(c, f"/v1/jobs/{again}/cancel")
         c.wait_state("jobs", again, "ended")
         once = c.job(SLEEP, requests=most, preempt="cancel")
@@ -357,7 +357,7 @@ def what_begins_later_says_so():
         job = c.job(["/bin/true"], begin=later)
         shown = c.wait_state("jobs", job, "waiting")
         assert shown["status"]["help"] == f"does not start before {later}", shown
-        assert c.get(f"/v1/jobs/{job}/why")["lines"] == [f"It does not start before {later}."]
+        assert c.get(f"/v1/jobs/{job}/why")["lines"] == [f"Start time: not before {later}."]
 
 
 main()

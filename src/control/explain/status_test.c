@@ -87,9 +87,9 @@ static void why_tells_what_a_plan_has_shown(void **state)
     CALL(&k, 201, ALICE, "POST", "/v1/apps", "{name: more, command: [x], requests: {cpu: 2}}");
     kit_plan(&k);
     CALL(&k, 200, ALICE, "GET", "/v1/why/app/more", NULL);
-    SAYS(&k, "What would help: with 1 of cpu instead of 2, the pod starts on n");
+    SAYS(&k, "Suggestion: with 1 of cpu instead of 2, the pod starts on n");
     CALL(&k, 200, ALICE, "GET", "/v1/why/app/web", NULL);
-    assert_null(strstr(k.text, "What would help"));
+    assert_null(strstr(k.text, "Suggestion"));
     CALL(&k, 200, ALICE, "PATCH", "/v1/apps/more", "{requests: {cpu: 1}}");
     kit_plan(&k);
     CALL(&k, 200, ALICE, "GET", "/v1/apps/more", NULL);

@@ -70,8 +70,8 @@ static void apps_are_called_by_name_and_owner(void **state)
         const char *words; /* part of the answer */
     } rows[] = {
         {ALICE, "POST",   "/v1/apps",             "{name: Web}",                    201, "\"id\":\"web.alice\""          },
-        {ALICE, "POST",   "/v1/apps",             "{name: web}",                    409, "web.alice is there already"    },
-        {ALICE, "POST",   "/v1/apps",             "{name: WEB}",                    409, "web.alice is there already"    },
+        {ALICE, "POST",   "/v1/apps",             "{name: web}",                    409, "web.alice already exists"      },
+        {ALICE, "POST",   "/v1/apps",             "{name: WEB}",                    409, "web.alice already exists"      },
         {ALICE, "POST",   "/v1/vms",              "{name: web}",                    409, "an app and a vm cannot"        },
         {BOB,   "POST",   "/v1/apps",             "{name: web}",                    201, "\"id\":\"web.bob\""            },
         {ALICE, "GET",    "/v1/apps/web",         NULL,                             200, "\"display\":\"Web\""           },
@@ -250,7 +250,7 @@ static void a_replacement_keeps_what_it_does_not_mention_of_running(void **state
     CALL(k, 400, ALICE, "PATCH", "/v1/apps/web", "{name: other}");
     SAYS(k, "name: cannot be changed");
     CALL(k, 400, ALICE, "PUT", "/v1/apps/web", "{id: other}");
-    SAYS(k, "id: web.alice cannot become other.alice");
+    SAYS(k, "id: web.alice cannot be renamed to other.alice");
     CALL(k, 400, ALICE, "POST", "/v1/apps/web/scale", "{}");
     SAYS(k, "replicas: missing");
     CALL(k, 400, ALICE, "POST", "/v1/apps/web/scale", "{replicas: 2, now: true}");
