@@ -59,7 +59,7 @@ env | cut -d= -f1 | sort | tr '\\n' ' '
         # Once more, by the same key: nothing happens. Another content is refused.
         add(c, "once", script, args=["a b", "c"])
         status, answer = c.ask("POST", "/v1/optasks", {"id": "once", "script": "true", "nodes": ["n1"]})
-        assert status == 409 and "another content" in answer["error"]["message"], answer
+        assert status == 409 and "different content" in answer["error"]["message"], answer
         # Even forgotten by the daemon and asked for anew it is not done again.
         assert c.ask("DELETE", "/v1/optasks/once")[0] == 204
         add(c, "once", script, args=["a b", "c"])

@@ -232,7 +232,7 @@ jobs() {
     ends 0 "$berth" submit --name train --cpu 64 --gpu 1 -- python train.py --epochs 3 || return 1
     prints '^job/[0-9]+ submitted$' || return 1
     job=$(sed -n 's,^job/\([0-9]*\) .*,\1,p' "$work/out")
-    ends 0 "$berth" submit --gpus H200:1 --dry-run -- true && grep -q 'warning: no node has a GPU of the model H200' "$work/err" || return 1
+    ends 0 "$berth" submit --gpus H200:1 --dry-run -- true && grep -q 'warning: no node has a GPU of model H200' "$work/err" || return 1
     ends 0 "$berth" submit --hold --replicas 2 --memory 1Gi -- sleep 10 && ends 0 "$berth" schedule && prints '^Planned' || return 1
     ends 0 "$berth" get jobs --state pending && prints "^ *$job +train +pending" && ! grep -q held "$work/out" || return 1
     ends 4 "$berth" why job train && grep -q "Did you mean 'job $job', which is named 'train'?" "$work/err" || return 1
@@ -410,7 +410,7 @@ YAML
     ends 0 "$berth" apply -f "$work/queues.yaml" && prints '^queue/prod created$' && prints '^policy/mine created$' || return 1
     ends 0 "$berth" apply -f "$work/queues.yaml" && prints '^window/night unchanged$' || return 1
     ends 0 "$berth" get queues && prints '^prod ' && ends 0 "$berth" get windows && prints '^night +coming' || return 1
-    ends 6 "$berth" delete policy mine && says 'queue prod is ordered by' || return 1
+    ends 6 "$berth" delete policy mine && says 'queue prod uses policy' || return 1
     ends 0 "$berth" delete queue/prod policy/mine window/night domain/east user/zoe group/lab
 }
 
@@ -429,7 +429,7 @@ users() {
     ends 0 "${alice[@]}" whoami || return 1
     ends 0 "$berth" user export alice --to "$work/alice.json" && [ "$(stat -c %a "$work/alice.json")" = 600 ] || return 1
     ends 0 "$berth" user export alice && python3 -m json.tool <"$work/out" >/dev/null || return 1
-    ends 6 "$berth" user import "$work/alice.json" && says 'alice is there already' && says '--merge' || return 1
+    ends 6 "$berth" user import "$work/alice.json" && says 'alice already exists' && says '--merge' || return 1
     ends 0 "$berth" user import "$work/alice.json" --merge && prints '^user/alice imported$' || return 1
     ends 0 "$berth" user import "$work/alice.json" --as alice2 --dry-run && ends 4 "$berth" get user alice2 || return 1
     ends 0 "$berth" user import "$work/alice.json" --as alice2 && prints '^user/alice2 imported$' || return 1

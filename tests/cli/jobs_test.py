@@ -271,8 +271,8 @@ def quotas_bound_what_is_asked_and_what_runs():
         c.berth("quota", "set", "user/ann", "limits.cpu=200m", "limits.pods=2", "admitted.jobs=3")
         status, answer = c.ask("POST", "/v1/jobs", {"command": SLEEP, "owner": "ann", "requests": {"cpu": "300m"}})
         said = answer["error"]["message"]
-        assert status == 403 and "quota user/ann: 200m cpu may be held at once" in said, (status, answer)
-        assert "asks for 300m cpu" in said and "200m cpu would be accepted" in said, said
+        assert status == 403 and "quota user/ann: at most 200m cpu at once" in said, (status, answer)
+        assert "requests 300m cpu" in said and "200m cpu would be accepted" in said, said
         assert not c.get("/v1/jobs")["items"]
         jobs = [c.job(SLEEP, owner="ann", requests={"cpu": "90m"}) for _ in range(3)]
         status, answer = c.ask("POST", "/v1/jobs", {"command": SLEEP, "owner": "ann"})

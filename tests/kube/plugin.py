@@ -87,7 +87,7 @@ def a_pod_that_waits(plane):
     waits(plane, "big")
     text = told(plane, "why", "big")
     has(text, "pod default/big waits for a node", "It asks for 2 cpu.", "number 1 of 1 that wait",
-        "1 of 2 nodes has too little cpu left: 2 needed, at most 1 free", "a has 1 of cpu free, 2 needed", "taint that is not tolerated: kept",
+        "1 of 2 nodes has too little cpu left: 2 needed, at most 1 free", "a has 1 of cpu free, 2 needed", "untolerated taint: kept",
         "cpu of a: 3 of 4 held, by default/holder (3, priority 0)", "with one above 0 room would be made for it on a by stopping default/holder",
         "with 1 of cpu instead of 2: on a", "if it tolerated all taints: on b")
     plane.admin.create_all([pod("cut", cpu="1"), pod("tolerant", cpu="2", tolerations=[{"operator": "Exists"}])])

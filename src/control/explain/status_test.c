@@ -133,7 +133,7 @@ static void a_model_that_no_node_has_is_warned_of(void **state)
          "{id: g1, state: ready, allocatable: {cpu: 4, memory: 16Gi}, gpus: [{count: 2, model: A100}, {model: T4}]}");
     for (size_t i = 0; i < COUNT(rows); i++) {
         CALL(&k, 201, ALICE, "POST", "/v1/jobs", rows[i].body);
-        (void)snprintf(want, sizeof want, "no node has a GPU of the model %s; there are A100 or T4",
+        (void)snprintf(want, sizeof want, "no node has a GPU of model %s; available models: A100 or T4",
                        rows[i].models ? rows[i].models : "");
         if (rows[i].models)
             assert_string_equal(kit_text(&k, "warnings/0"), want);

@@ -124,7 +124,7 @@ int job_hold_running_check(struct call *c, const char *id, const json_t *old, co
     size_t running = running_of(job);
     if (running)
         return err_set(&c->err, EBUSY,
-                       "job %s has %zu of %" PRIu32 " running tasks, and a hold affects only pending jobs; to stop "
+                       "job %s has %zu of %" PRIu32 " tasks running, and a hold affects only pending jobs; to stop "
                        "it as well, use --stop (?stop=true)",
                        id, running, job->work->replicas);
     if (is_coming(c, id))

@@ -138,7 +138,7 @@ static void a_failure_says_why(void **state)
     says(s, "{id: 1, state: failed, exit: 3}");
     assert_int_equal(s->len, 1);
     assert_non_null(strstr(s->sent[0].body, "\"event\":\"failed\""));
-    assert_non_null(strstr(s->sent[0].body, "it ended with code 3"));
+    assert_non_null(strstr(s->sent[0].body, "exit code 3"));
 }
 
 static void what_is_posted_is_signed(void **state)

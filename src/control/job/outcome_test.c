@@ -272,7 +272,7 @@ static void a_node_counts_live_instances(void **state)
     CALL(&j->k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
     assert_int_equal(kit_number(&j->k, "status/instances"), 0);
     CALL(&j->k, 200, ADMIN, "GET", "/v1/why/nodes/n1", NULL);
-    SAYS(&j->k, "0 instances are on it");
+    SAYS(&j->k, "0 instances are on this node");
     CALL(&j->k, 200, ADMIN, "GET", "/v1/instances?node=n1", NULL); /* the records belong to the job */
     assert_int_equal(json_array_size(kit_at(&j->k, "items")), 4);
 }

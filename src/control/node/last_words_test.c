@@ -142,7 +142,7 @@ static void an_app_that_is_over_is_started_again(void **state)
     say(s, 1, "state: failed, exit: 2");
     CALL(k, 200, ALICE, "GET", "/v1/apps/web", NULL);
     assert_string_equal(kit_text(k, "status/state"), "failed");
-    assert_string_equal(kit_text(k, "error"), "it ended with code 2");
+    assert_string_equal(kit_text(k, "error"), "exit code 2");
     CALL(k, 409, ALICE, "POST", "/v1/apps/web/restart", NULL);
     CALL(k, 200, ALICE, "POST", "/v1/apps/web/start", NULL);
     CALL(k, 200, ALICE, "GET", "/v1/apps/web", NULL);

@@ -15,7 +15,7 @@ static void what_is_refused(void **state)
         {"no such node",   "{id: x, script: 'true', nodes: [zz]}",                      "there is no node zz"},
         {"both",           "{id: x, script: 'true', nodes: [a], require: [{key: a}]}",  "not both"           },
         {"init by name",   "{id: x, script: 'true', nodes: [a], init: true}",           "that will join"     },
-        {"no such label",  "{id: x, script: 'true', require: [{key: no, op: Exists}]}", "holds for no node"  },
+        {"no such label",  "{id: x, script: 'true', require: [{key: no, op: Exists}]}", "matches no node"    },
         {"other hash",
          "{id: x, script: 'true', nodes: [a], sha256: "
          "'0000000000000000000000000000000000000000000000000000000000000000'}",         "another hash"       },

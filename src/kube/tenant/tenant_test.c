@@ -120,7 +120,7 @@ static void any_order(void **state)
     assert_false(accepted(&s, KIND_QUEUE, "low"));
     must(&s, KIND_QUEUE, "top", "");
     assert_true(accepted(&s, KIND_QUEUE, "mid"));
-    assert_non_null(strstr(put(&s, KIND_QUEUE, "top", "parent: mid"), "queue mid is below top"));
+    assert_non_null(strstr(put(&s, KIND_QUEUE, "top", "parent: mid"), "queue mid is a descendant of top"));
     must(&s, KIND_QUEUE, "top", "");
     assert_false(accepted(&s, KIND_QUEUE, "low"));
     must(&s, KIND_GROUP, "g", "");
