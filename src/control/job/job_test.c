@@ -37,7 +37,7 @@ static void what_is_wrong_is_refused(void **state)
         {ALICE, "{roles: []}",                                      "roles: expected a list of 1 to 32"                 },
         {ALICE, "{roles: [{name: a}, {name: a}]}",                  "roles[1]: name: a is listed twice"                 },
         {ALICE, "{roles: [{replicas: 2}]}",                         "roles[0]: name: missing"                           },
-        {ALICE, "{roles: [{name: a, min: 5}]}",                     "roles[0]: min: 5 is more than there are"           },
+        {ALICE, "{roles: [{name: a, min: 5}]}",                     "roles[0]: min: 5 exceeds the number"               },
         {ALICE, "{array: 0-3, roles: [{name: a}]}",                 "array: not allowed with roles"                     },
     };
     submit(j, ALICE, "{command: [x]}");

@@ -132,7 +132,7 @@ static void bad_fields_are_named_and_nothing_changes(void **state)
         {"/v1/jobs", "{suspended: true}",                                                                  "suspended",              "say"                                 },
         {"/v1/jobs", "{volumes: [none]}",                                                                  "volumes[0]",             "there is no volume"                  },
         {"/v1/jobs", "{colour: red}",                                                                      "",                       "unknown key"                         },
-        {"/v1/jobs", "{count: 3}",                                                                         "count",                  "is for cluster files"                },
+        {"/v1/jobs", "{count: 3}",                                                                         "count",                  "is only for cluster files"           },
         {"/v1/jobs", "{requests: {hugepages-2Mi: 2Mi}, limits: {hugepages-2Mi: 28Mi}}",                    "limits.hugepages-2Mi",
          "must equal the request, which is 2Mi"                                                                                                                            },
         {"/v1/jobs", "{limits: {hugepages-2Mi: 28Mi}}",                                                    "limits.hugepages-2Mi",   "must equal the request, which is 0"  },

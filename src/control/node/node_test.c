@@ -53,7 +53,7 @@ static void what_is_wrong_with_a_node(void **state)
         {ADMIN, "POST",   "/v1/nodes",                 "{id: a b}",                                  400, "may have only"                 },
         {ADMIN, "POST",   "/v1/nodes",                 "{id: x, state: lost}",                       400, "a new node is ready"           },
         {ADMIN, "POST",   "/v1/nodes",                 "{id: x, state: gone}",                       400, "state: expected"               },
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, count: 2}",                          400, "count: is for cluster"         },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, count: 2}",                          400, "count: is only for cluster"    },
         {ADMIN, "POST",   "/v1/nodes",                 "{id: x, allocatable: {cpu: -1}}",            400, "0 or more"                     },
         {ADMIN, "POST",   "/v1/nodes",                 "{id: x, allocatable: {hugepages-2Mi: 3Mi}}", 400, "whole number of pages"         },
         {ADMIN, "POST",   "/v1/nodes",                 "{id: x, overcommit: {cpu: 1000}}",           400, "over-commit"                   },

@@ -85,7 +85,7 @@ static void refusals(void **state)
         {KIND_GROUP,  "g",       "level: 101",                                     "0 to 100"                         },
         {KIND_GROUP,  "g",       "level: 5, namespaces: [default], weight: 3",     NULL                               },
         {KIND_USER,   "ann",     "group: h",                                       "group: there is no group h yet"   },
-        {KIND_DOMAIN, "d",       "nodes: [n1], require: [{key: a, values: [b]}]",  "give it or nodes, not both"       },
+        {KIND_DOMAIN, "d",       "nodes: [n1], require: [{key: a, values: [b]}]",  "give either require or nodes"     },
         {KIND_DOMAIN, "d",       "nodes: [n1]",                                    NULL                               },
         {KIND_QUEUE,  "a",       "quota: 3",                                       "quota: expected"                  },
         {KIND_QUEUE,  "a",       "quota: {limits: [1]}",                           "limits: expected"                 },

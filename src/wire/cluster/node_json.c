@@ -16,11 +16,12 @@ struct gpu_entry {
 
 #define AT(field) offsetof(struct gpu_entry, field)
 static const struct key gpu_rows[] = {
-    KEY("count", "whole number", "of equal devices; 1 if not given", u32_read, .at = AT(count)),
-    KEY("model", "text", "upper and lower case are the same", text_read, .at = AT(gpu.model)),
-    KEY("memory", "amount", "of each device", quantity_read, .at = AT(gpu.memory_bytes), .arg = "memory"),
-    KEY("unhealthy", "true or false", "who holds it keeps it, nobody else gets it", bool_read, .at = AT(gpu.unhealthy)),
-    KEY("uuid", "text", "by which its driver knows it; of one device", line_read, .at = AT(uuid)),
+    KEY("count", "whole number", "number of equal devices; default: 1", u32_read, .at = AT(count)),
+    KEY("model", "text", "not case-sensitive", text_read, .at = AT(gpu.model)),
+    KEY("memory", "amount", "memory of each device", quantity_read, .at = AT(gpu.memory_bytes), .arg = "memory"),
+    KEY("unhealthy", "true or false", "unhealthy: current holders stay, no new placements", bool_read,
+        .at = AT(gpu.unhealthy)),
+    KEY("uuid", "text", "the driver's identifier of a single device", line_read, .at = AT(uuid)),
 };
 #undef AT
 KEY_TABLE(gpu_keys, "gpus", gpu_rows);
@@ -43,10 +44,10 @@ static int uuid_check(struct reader *r, const struct gpu_entry *entries, size_t 
     if (!uuid)
         return 0;
     if (entries[i].count != 1)
-        return in_item(r, i, err_set(r->err, EINVAL, "uuid: is of one device; leave out the count"));
+        return in_item(r, i, err_set(r->err, EINVAL, "uuid: identifies one device; leave out the count"));
     for (size_t k = 0; k < i; k++)
         if (entries[k].uuid && strcmp(entries[k].uuid, uuid) == 0)
-            return in_item(r, i, err_set(r->err, EINVAL, "uuid: %s is in the list twice", quote(uuid, shown)));
+            return in_item(r, i, err_set(r->err, EINVAL, "uuid: %s is listed twice", quote(uuid, shown)));
     return 0;
 }
 
@@ -84,9 +85,9 @@ static int gpus_read(struct reader *r, const struct key *key, const json_t *valu
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
 static const struct key image_rows[] = {
-    KEY("name", "text", "as workloads call it; must be given", text_read, .at = offsetof(struct berth_image, name)),
-    KEY("size", "amount", "what need not be fetched", quantity_read, .at = offsetof(struct berth_image, size_bytes),
-        .arg = "storage"),
+    KEY("name", "text", "the name that workloads use; required", text_read, .at = offsetof(struct berth_image, name)),
+    KEY("size", "amount", "the size that need not be downloaded", quantity_read,
+        .at = offsetof(struct berth_image, size_bytes), .arg = "storage"),
 };
 KEY_TABLE(image_keys, "image", image_rows);
 
@@ -119,37 +120,39 @@ static const struct word state_words[] = {
 #define AT(field) offsetof(struct node_entry, field)
 #define LIST(field) .at = AT(node.field), .len_at = AT(node.field##_len)
 static const struct key node_rows[] = {
-    KEY("id", "text", "its name; must be given", text_read, .at = AT(node.id)),
+    KEY("id", "text", "the name; required", text_read, .at = AT(node.id)),
     KEY("count", "whole number", "makes this many equal nodes, ID-1, ID-2, ...", u32_read, .at = AT(count)),
-    KEY("state", "`ready`, `joining`, `cordoned`, `draining` or `lost`", "`ready` if not given", word_read,
+    KEY("state", "`ready`, `joining`, `cordoned`, `draining` or `lost`", "default: `ready`", word_read,
         .at = AT(node.state), .arg = state_words),
-    KEY("since", "time", "when it came into that state", time_read, .at = AT(node.since_ns)),
+    KEY("since", "time", "since when it has this state", time_read, .at = AT(node.since_ns)),
     KEY("zone", "text", "failure domain: a building, a data centre", text_read, .at = AT(node.zone)),
     KEY("rack", "text", "failure domain: a rack, a room", text_read, .at = AT(node.rack)),
     KEY("domain", "text", "administrative domain, which workloads may name in `domains`", text_read,
         .at = AT(node.domain)),
     KEY("arch", "text", "processor architecture, like `amd64`", text_read, .at = AT(node.arch)),
-    KEY("rank", "whole number", "of nodes with equal scores the lowest rank is taken", u32_read, .at = AT(node.rank)),
-    KEY("labels", "{key: text}", "what `require` and `prefer` look at", labels_read, LIST(labels)),
-    KEY("taints", "list of [taint](#taint)", "keep away pods that do not tolerate them", objects_read, LIST(taints),
+    KEY("rank", "whole number", "among nodes with equal scores the lowest rank is chosen", u32_read,
+        .at = AT(node.rank)),
+    KEY("labels", "{key: text}", "labels for `require` and `prefer`", labels_read, LIST(labels)),
+    KEY("taints", "list of [taint](#taint)", "repel pods that do not tolerate them", objects_read, LIST(taints),
         .arg = &taint_kind),
-    KEY("allocatable", "{resource: amount}", "all it has for pods: the total less what the system itself needs",
+    KEY("allocatable", "{resource: amount}", "resources for pods: the total minus the needs of the system",
         amounts_read, LIST(allocatable)),
-    KEY("overcommit", "{resource: ratio}", "how much of allocatable may be promised; 1 if not given", ratios_read,
+    KEY("overcommit", "{resource: ratio}", "ratio of allocatable that may be allocated; default: 1", ratios_read,
         LIST(overcommit)),
-    KEY("consumed", "{resource: amount}", "of cumulative resources", amounts_read, LIST(consumed)),
-    KEY("consumed_since", "time", "when that consumption began to count", time_read, .at = AT(node.consumed_ns)),
-    KEY("consumed_begun", "{resource: time}", "the same of those that began at another time", times_read,
+    KEY("consumed", "{resource: amount}", "consumed amounts of cumulative resources", amounts_read, LIST(consumed)),
+    KEY("consumed_since", "time", "start time of that consumption", time_read, .at = AT(node.consumed_ns)),
+    KEY("consumed_begun", "{resource: time}", "start times that differ for single resources", times_read,
         LIST(consumed_begun)),
-    KEY("used", "{resource: amount}", "really in use on the whole machine; of `cpu` and `memory` it counts",
+    KEY("used", "{resource: amount}", "measured use of the whole machine; relevant for `cpu` and `memory`",
         amounts_read, LIST(used)),
-    KEY("gpus", "list of [gpus](#gpus)", "its GPUs, one by one or with a count", gpus_read, LIST(gpus)),
-    KEY("runtimes", "list of texts", "what it can run, like `process`, `oci`, `vm`; anything if not given", texts_read,
+    KEY("gpus", "list of [gpus](#gpus)", "GPUs, listed one by one or with a count", gpus_read, LIST(gpus)),
+    KEY("runtimes", "list of texts", "supported runtimes, like `process`, `oci`, `vm`; default: all", texts_read,
         LIST(runtimes)),
-    KEY("images", "list of [image](#image)", "container images it already has", objects_read, LIST(images),
+    KEY("images", "list of [image](#image)", "container images that the node already has", objects_read, LIST(images),
         .arg = &image_kind),
-    KEY("ports", "list of [port](#port)", "taken by the system itself", objects_read, LIST(ports), .arg = &port_kind),
-    KEY("page_size", "amount", "the one huge-page size it is held to; any if not given", quantity_read,
+    KEY("ports", "list of [port](#port)", "ports used by the system itself", objects_read, LIST(ports),
+        .arg = &port_kind),
+    KEY("page_size", "amount", "the only huge-page size of the node; default: any", quantity_read,
         .at = AT(node.page_size_bytes), .arg = "memory"),
 };
 #undef LIST
@@ -178,10 +181,12 @@ static const struct word kind_words[] = {
 
 #define AT(field) offsetof(struct berth_resource, field)
 static const struct key resource_rows[] = {
-    KEY("name", "text", "must be given", text_read, .at = AT(name)),
-    KEY("kind", "`instant` or `cumulative`", "free again at the end of a pod, or used up; `instant` if not given",
+    KEY("name", "text", "required", text_read, .at = AT(name)),
+    KEY("kind", "`instant` or `cumulative`",
+        "freed at the end of a pod (`instant`), or used up (`cumulative`); "
+        "default: `instant`",
         word_read, .at = AT(kind), .arg = kind_words),
-    KEY("period", "duration", "after which consumption counts from zero again; never if not given", duration_read,
+    KEY("period", "duration", "period after which consumption restarts at zero; default: never", duration_read,
         .at = AT(period_ns)),
 };
 #undef AT
@@ -203,9 +208,9 @@ int resource_entry_read(struct reader *r, const json_t *value, struct berth_reso
 
 #define AT(field) offsetof(struct berth_volume, field)
 static const struct key volume_rows[] = {
-    KEY("id", "text", "its name; must be given", text_read, .at = AT(id)),
-    KEY("zone", "text", "where it can be reached; everywhere if not given", text_read, .at = AT(zone)),
-    KEY("node", "text", "the one node where it can be reached", text_read, .at = AT(node)),
+    KEY("id", "text", "the name; required", text_read, .at = AT(id)),
+    KEY("zone", "text", "zone in which the volume is accessible; default: everywhere", text_read, .at = AT(zone)),
+    KEY("node", "text", "the only node on which the volume is accessible", text_read, .at = AT(node)),
     KEY("driver", "text", "counts against the node's resource `attach-DRIVER`", text_read, .at = AT(driver)),
     KEY("shared", "true or false", "can be mounted on several nodes at once", bool_read, .at = AT(shared)),
 };

@@ -64,16 +64,16 @@ static int scores_read(struct reader *r, const struct key *key, const json_t *va
 
 #define AT(field) offsetof(struct berth_profile, field)
 static const struct key profile_rows[] = {
-    KEY("name", "text", "must be given; one of a built-in profile hides that", text_read, .at = AT(name)),
-    KEY("filters", "list of names", "all if not given", filters_read, .at = AT(filters), .len_at = AT(filters_len)),
+    KEY("name", "text", "required; a profile with a built-in name replaces it", text_read, .at = AT(name)),
+    KEY("filters", "list of names", "default: all", filters_read, .at = AT(filters), .len_at = AT(filters_len)),
     KEY("scores", "{name: weight}", "weights from 1 to 100", scores_read, .at = AT(scores), .len_at = AT(scores_len)),
-    KEY("resources", "list of names", "that allocation scores look at; cpu and memory if not given", texts_read,
+    KEY("resources", "list of names", "resources for allocation scores; default: cpu and memory", texts_read,
         .at = AT(resources), .len_at = AT(resources_len)),
     KEY("steps", "whole number",
-        "scores are cut down to so many steps, so that nodes which hardly differ are equal; as fine as they are if not given",
-        u32_read, .at = AT(steps)),
+        "number of steps to which scores are rounded, so that similar nodes are equal; default: no rounding", u32_read,
+        .at = AT(steps)),
     KEY("allow_over", "true or false",
-        "a node that holds more of one thing than it has still gets what asks for none of it", bool_read,
+        "a node that is overcommitted in one resource accepts pods that do not request it", bool_read,
         .at = AT(allow_over)),
 };
 #undef AT

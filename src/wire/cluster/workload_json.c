@@ -36,19 +36,21 @@ static int gang_read(struct reader *r, const struct key *key, const json_t *valu
 
 #define AT(field) offsetof(struct workload_entry, field)
 static const struct key workload_rows[] = {
-    KEY("id", "text", "its name; must be given", text_read, .at = AT(workload.id)),
+    KEY("id", "text", "the name; required", text_read, .at = AT(workload.id)),
     KEY("count", "whole number", "makes this many equal workloads, ID-1, ID-2, ...", u32_read, .at = AT(count)),
-    KEY("kind", "`service`, `job` or `vm`", "`service` if not given", word_read, .at = AT(workload.kind),
+    KEY("kind", "`service`, `job` or `vm`", "default: `service`", word_read, .at = AT(workload.kind),
         .arg = kind_words),
-    KEY("replicas", "whole number", "of pods, or tasks of a job; 1 if not given", u32_read,
+    KEY("replicas", "whole number", "number of pods, or of tasks of a job; default: 1", u32_read,
         .at = AT(workload.replicas)),
-    KEY("priority", "whole number", "higher comes first", i32_read, .at = AT(workload.priority)),
-    KEY("created", "time", "of equal priorities the earlier comes first, then the id decides", time_read,
+    KEY("priority", "whole number", "workloads with higher priority come first", i32_read, .at = AT(workload.priority)),
+    KEY("created", "time", "among equal priorities the earlier comes first, then the lower id", time_read,
         .at = AT(workload.created_ns)),
-    KEY("suspended", "true or false", "keeps its description, has no pods", bool_read, .at = AT(workload.suspended)),
-    KEY("begin", "time", "nothing of it is placed before; at once if not given", time_read,
+    KEY("suspended", "true or false", "keep the specification, run no pods", bool_read, .at = AT(workload.suspended)),
+    KEY("begin", "time", "nothing is placed before this time; default: at once", time_read,
         .at = AT(workload.begin_ns)),
-    KEY("min_available", "whole number", "never fewer ready pods on purpose; all but one if not given, and 1 of 1",
+    KEY("min_available", "whole number",
+        "minimum ready pods during voluntary disruptions; default: all but one, "
+        "and 1 of 1",
         u32_read, .at = AT(workload.min_available)),
     KEY("on_lost", "`default`, `replace`, `fence` or `wait`",
         "when the node of a pod is lost: replace it at once; after `fence`, when its agent has stopped it; wait for "
@@ -58,13 +60,13 @@ static const struct key workload_rows[] = {
         "when the node of a pod is drained: a new pod is ready before the old one stops; wait for its end; stop and "
         "start elsewhere. By default services move, others wait",
         word_read, .at = AT(workload.on_drain), .arg = on_drain_words),
-    KEY("fence", "duration", "after which an agent cut off has stopped its pods; 10m if not given", duration_read,
+    KEY("fence", "duration", "time after which a disconnected agent stops the pods; default: 10m", duration_read,
         .at = AT(workload.fence_ns)),
     KEY("gang", "text or true", "workloads of one gang are placed together or not at all; `true`: this one alone",
         gang_read, .at = AT(workload.gang)),
-    KEY("gang_min", "whole number", "tasks of this workload that must be placed at least; all if not given", u32_read,
+    KEY("gang_min", "whole number", "minimum tasks of this workload that must be placed; default: all", u32_read,
         .at = AT(workload.gang_min)),
-    KEY("labels", "{key: text}", "what `spread`, `near` and `apart` look at", labels_read, .at = AT(workload.labels),
+    KEY("labels", "{key: text}", "labels for `spread`, `near` and `apart`", labels_read, .at = AT(workload.labels),
         .len_at = AT(workload.labels_len)),
 };
 #undef AT
