@@ -313,10 +313,10 @@ const char *control_refuses(const struct control *c)
     if (c->stopping)
         return "berthd is stopping";
     if (c->broken[0]) /* the cause is only in the log */
-        return "nothing can be changed at present; see the log of berthd";
+        return "no changes are possible at present; see the log of berthd";
     switch (store_trouble(c->store)) {
     case 0: return NULL;
-    case ENOSPC: return "the disk of the store is full: only deletions are taken until there is room again";
+    case ENOSPC: return "the disk of the store is full: only deletions are accepted until space is freed";
     default: return "the store cannot be written; see the log of berthd";
     }
 }

@@ -176,7 +176,7 @@ def a_clock_that_was_weeks_ahead_leaves_no_traces():
         assert "alarm" not in c.berth("status")
         c.clocks["berthd"].set(20 * DAY_S)  # agents' certificates are valid for two weeks
         wait_for("the alarm", lambda: "clock" in [a["alarm"] for a in c.get("/v1/alarms")["items"]])
-        assert "ahead of the time that berthd goes by" in c.berth("status")
+        assert "ahead of the time that berthd uses" in c.berth("status")
         assert [e for e in c.get("/v1/events?limit=500")["items"] if e["type"] == "Alarm"]
         time.sleep(WRONG_S)
         c.clocks["berthd"].set(0)

@@ -108,7 +108,7 @@ tokens_work_once() {
     ask 401 -k -d @"$work/join.json" "$agents/v1/join" || return 1
     body "$token" "$work/n2.csr"
     ask 200 -k -d @"$work/join.json" "$agents/v1/join" && member certificate >"$work/n2.pem" || return 1
-    ask 401 -k -d @"$work/join.json" "$agents/v1/join" && grep -q 'was used already' "$work/body"
+    ask 401 -k -d @"$work/join.json" "$agents/v1/join" && grep -q 'invalid, used or expired' "$work/body"
 }
 
 requests_are_looked_at() {

@@ -60,8 +60,8 @@ env | cut -d= -f1 | sort | tr '\\n' ' '
         # The same key and content again: nothing happens. Another content is refused.
         add(c, "once", script, args=["a b", "c"])
         status, answer = c.ask("POST", "/v1/optasks", {"id": "once", "script": "true", "nodes": ["n1"]})
-        assert status == 409 and "another content" in answer["error"]["message"], answer
-        # It does not run again even if the daemon has forgotten it and it is submitted anew.
+        assert status == 409 and "different content" in answer["error"]["message"], answer
+        # Even forgotten by the daemon and asked for anew it is not done again.
         assert c.ask("DELETE", "/v1/optasks/once")[0] == 204
         add(c, "once", script, args=["a b", "c"])
         wait_step(c, "once", "done")

@@ -243,12 +243,9 @@ jobs() {
     ends 0 "$berth" submit --name train --cpu 64 --gpu 1 -- python train.py --epochs 3 || return 1
     prints '^job/[0-9]+ submitted$' || return 1
     job=$(sed -n 's,^job/\([0-9]*\) .*,\1,p' "$work/out")
-    ends 0 "$berth" submit --gpus H200:1 --dry-run -- true &&
-        grep -q 'warning: no node has a GPU of the model H200' "$work/err" || return 1
-    ends 0 "$berth" submit --hold --replicas 2 --memory 1Gi -- sleep 10 && ends 0 "$berth" schedule &&
-        prints '^Planned' || return 1
-    ends 0 "$berth" get jobs --state pending && prints "^ *$job +train +pending" && ! grep -q held "$work/out" ||
-        return 1
+    ends 0 "$berth" submit --gpus H200:1 --dry-run -- true && grep -q 'warning: no node has a GPU of model H200' "$work/err" || return 1
+    ends 0 "$berth" submit --hold --replicas 2 --memory 1Gi -- sleep 10 && ends 0 "$berth" schedule && prints '^Planned' || return 1
+    ends 0 "$berth" get jobs --state pending && prints "^ *$job +train +pending" && ! grep -q held "$work/out" || return 1
     ends 4 "$berth" why job train && grep -q "Did you mean 'job $job', which is named 'train'?" "$work/err" || return 1
     ends 2 "$berth" get job a/b && grep -q "invalid ID 'a/b'" "$work/err" || return 1
     ends 0 "$berth" why "$job" && prints '^job .* is pending' && prints 'pods are not placed' &&
@@ -259,7 +256,7 @@ jobs() {
     ends 4 "$berth" why nobody && says "no app, vm or node 'nobody'" || return 1
     ends 0 "$berth" job release "$((job + 1))" && prints released || return 1
     until_ok sh -c "'$berth' get job $((job + 1)) | grep -q starting" || return 1
-    ends 6 "$berth" job hold "$((job + 1))" && says 'keeps only a pending job' || return 1
+    ends 6 "$berth" job hold "$((job + 1))" && says 'affects only pending jobs' || return 1
     ends 0 "$berth" job hold "$job" && prints "^job/$job held" && ends 0 "$berth" job release "$job" || return 1
     ends 0 "$berth" job hold "$((job + 1))" --stop && prints held || return 1
     ends 0 "$berth" job cancel "$((job + 1))" && prints 'cancelled' || return 1
@@ -442,7 +439,7 @@ YAML
         return 1
     ends 0 "$berth" apply -f "$work/queues.yaml" && prints '^window/night unchanged$' || return 1
     ends 0 "$berth" get queues && prints '^prod ' && ends 0 "$berth" get windows && prints '^night +coming' || return 1
-    ends 6 "$berth" delete policy mine && says 'queue prod is ordered by' || return 1
+    ends 6 "$berth" delete policy mine && says 'queue prod uses policy' || return 1
     ends 0 "$berth" delete queue/prod policy/mine window/night domain/east user/zoe group/lab
 }
 
@@ -465,7 +462,7 @@ users() {
     ends 0 "$berth" user export alice --to "$work/alice.json" && [ "$(stat -c %a "$work/alice.json")" = 600 ] ||
         return 1
     ends 0 "$berth" user export alice && python3 -m json.tool <"$work/out" >/dev/null || return 1
-    ends 6 "$berth" user import "$work/alice.json" && says 'alice is there already' && says '--merge' || return 1
+    ends 6 "$berth" user import "$work/alice.json" && says 'alice already exists' && says '--merge' || return 1
     ends 0 "$berth" user import "$work/alice.json" --merge && prints '^user/alice imported$' || return 1
     ends 0 "$berth" user import "$work/alice.json" --as alice2 --dry-run && ends 4 "$berth" get user alice2 || return 1
     ends 0 "$berth" user import "$work/alice.json" --as alice2 && prints '^user/alice2 imported$' || return 1

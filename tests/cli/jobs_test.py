@@ -53,7 +53,7 @@ def a_task_of_an_array_fails_alone():
         c.node("n1")
         job = c.job(["/bin/sh", "-c", 'test "$BERTH_ARRAY_INDEX" != 1'], array="0-2", retries=0)
         shown = c.wait_state("jobs", job, "failed")
-        assert "1 of its 3 tasks" in shown["error"], shown
+        assert "1 of 3 tasks" in shown["error"], shown
         failed = [i for i in c.instances(job) if i.get("failed")]
         assert len(failed) == 1 and failed[0]["ordinal"] == 1 and failed[0]["exit"] == 1, failed
 
@@ -93,8 +93,8 @@ def dependencies_are_explained():
         then = c.job(["/bin/true"], after=[first])
         single = c.job(["/bin/true"], singleton=True)
         shown = c.wait_state("jobs", then, "waiting")
-        assert shown["status"]["help"] == f"waits for job {first} to end well", shown["status"]
-        assert f"waits for job {first}" in c.get(f"/v1/jobs/{single}")["status"]["help"]
+        assert shown["status"]["help"] == f"waits for job {first} to succeed", shown["status"]
+        assert f"waits for the earlier job {first}" in c.get(f"/v1/jobs/{single}")["status"]["help"]
         c.daemon.end()
         c.start()  # the restarted daemon still knows the dependencies
         post(c, f"/v1/jobs/{first}/cancel")
@@ -109,7 +109,7 @@ def jobs_over_their_time_limit_are_stopped():
         agent = c.node("n1")
         job = c.job(SLEEP, time_limit="1s")
         shown = c.wait_state("jobs", job, "failed")
-        assert "it ran for longer than its time limit of 1s" in shown["error"], shown
+        assert "exceeded its time limit of 1s" in shown["error"], shown
         wait_for("nothing of it is left", lambda: not agent.processes())
 
 
@@ -121,7 +121,7 @@ def jobs_that_cannot_meet_their_deadline_fail():
         # the submission is refused if it comes 12 s late
         job = c.job(["/bin/true"], deadline=soon, estimate="27s", requests={"cpu": 10000})
         shown = c.wait_state("jobs", job, "failed")
-        assert "could not begin in time" in shown["error"], shown
+        assert "could not start in time" in shown["error"], shown
         status, answer = c.ask("POST", "/v1/jobs", {"command": ["x"], "deadline": "2020-01-01T00:00:00Z"})
         assert status == 400 and "deadline" in answer["error"]["message"], answer
 
@@ -273,8 +273,8 @@ def quotas_limit_requested_and_running_work():
         c.berth("quota", "set", "user/ann", "limits.cpu=200m", "limits.pods=2", "admitted.jobs=3")
         status, answer = c.ask("POST", "/v1/jobs", {"command": SLEEP, "owner": "ann", "requests": {"cpu": "300m"}})
         said = answer["error"]["message"]
-        assert status == 403 and "quota user/ann: 200m cpu may be held at once" in said, (status, answer)
-        assert "asks for 300m cpu" in said and "200m cpu would be accepted" in said, said
+        assert status == 403 and "quota user/ann: at most 200m cpu at once" in said, (status, answer)
+        assert "requests 300m cpu" in said and "200m cpu would be accepted" in said, said
         assert not c.get("/v1/jobs")["items"]
         jobs = [c.job(SLEEP, owner="ann", requests={"cpu": "90m"}) for _ in range(3)]
         status, answer = c.ask("POST", "/v1/jobs", {"command": SLEEP, "owner": "ann"})
@@ -303,7 +303,7 @@ def preempted_jobs_are_requeued_or_cancelled():
         c.wait_state("jobs", urgent, "ended")
         wait_for("it began once more", lambda: (folder / "log").read_text() == "began\nbegan\n")
         told = [e for e in c.get("/v1/events")["items"] if e["type"] == "Preempted"]
-        assert told and f"stopped for job {urgent}" in told[0]["message"], told
+        assert told and f"preempted by job {urgent}" in told[0]["message"], told
         post(c, f"/v1/jobs/{again}/cancel")
         c.wait_state("jobs", again, "ended")
         once = c.job(SLEEP, requests=most, preempt="cancel")
@@ -361,7 +361,7 @@ def jobs_with_a_begin_time_are_explained():
         job = c.job(["/bin/true"], begin=later)
         shown = c.wait_state("jobs", job, "waiting")
         assert shown["status"]["help"] == f"does not start before {later}", shown
-        assert c.get(f"/v1/jobs/{job}/why")["lines"] == [f"It does not start before {later}."]
+        assert c.get(f"/v1/jobs/{job}/why")["lines"] == [f"Start time: not before {later}."]
 
 
 main()

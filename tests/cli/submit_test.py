@@ -211,7 +211,7 @@ def dependencies_hold_and_release():
     over(after)
     C.wait_state("jobs", never, "failed")
     _, err = berth("job", "cancel", never, code=6)
-    assert "has ended already: failed" in err, err
+    assert "has already ended: failed" in err, err
     bad = submit("--retries", "0", "--", "false")
     C.wait_state("jobs", bad, "failed")
     over(submit("--after-failed", bad, "--", "true"))
@@ -270,7 +270,7 @@ def outcomes_are_distinct():
             "cancelled": submit("--name", "unwanted", *small, "--", "sleep", "600")}
     C.wait_state("jobs", jobs["cancelled"], "running")
     _, err = berth("job", "hold", jobs["cancelled"], code=6)
-    assert "keeps only a pending job" in err, err
+    assert "affects only pending jobs" in err, err
     assert C.state("jobs", jobs["cancelled"]) == "running"
     berth("job", "cancel", jobs["cancelled"])
     codes = {"succeeded": "CD", "failed": "F", "timed-out": "TO", "cancelled": "CA"}
@@ -284,7 +284,7 @@ def outcomes_are_distinct():
         assert C.berth("squeue", "-h", "-t", codes[outcome], "-j", job).split()[4] == codes[outcome]
         assert f"job {job} " in (heading := C.berth("job", "show", job).splitlines()[0]) and outcome in heading, heading
         _, err = berth("job", "cancel", job, code=0 if outcome == "cancelled" else 6)
-        assert outcome == "cancelled" or f"has ended already: {outcome}" in err, err
+        assert outcome == "cancelled" or f"has already ended: {outcome}" in err, err
 
 
 @case

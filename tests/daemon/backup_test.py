@@ -94,14 +94,14 @@ def refused_backups_and_restores_change_nothing():
         target = c.work / "new"
         rows = [
             ([by_phrase], 2, "--passphrase-file"),
-            ([by_phrase, "--passphrase-file", wrong], 1, "the passphrase is not that of"),
-            ([by_phrase, "--key-file", key], 2, "with a passphrase"),
-            ([by_key, "--key-file", other], 1, "the key is not that of"),
+            ([by_phrase, "--passphrase-file", wrong], 1, "the passphrase does not match"),
+            ([by_phrase, "--key-file", key], 2, "by a passphrase"),
+            ([by_key, "--key-file", other], 1, "the key does not match"),
             ([by_key, "--passphrase-file", phrase], 2, "--key-file"),
-            *[([c.work / f"{n}.backup", "--key-file", key], 1, "damaged or cut short")
+            *[([c.work / f"{n}.backup", "--key-file", key], 1, "damaged or truncated")
               for n in ("cut", "half", "longer", "flipped", "joined")],
-            ([c.work / "head.backup", "--key-file", key], 1, "cut short"),
-            ([c.work / "none.backup", "--key-file", key], 1, "is no backup"),
+            ([c.work / "head.backup", "--key-file", key], 1, "truncated"),
+            ([c.work / "none.backup", "--key-file", key], 1, "is not a backup"),
         ]
         for words, code, says in rows:
             done = c.run("restore", *words, "--data", target)

@@ -218,7 +218,7 @@ END
 
 webhook_again() {
     run_job ann "\"notify\": [\"http://127.0.0.1:$hook_port/flaky\"]" '"state": "failed", "exit": 9' || return 1
-    until_ok told '"/flaky"' && told 'it ended with code 9'
+    until_ok told '"/flaky"' && told 'exit code 9'
 }
 
 mail_by_program() {
@@ -231,15 +231,14 @@ mail_by_program() {
     echo "mail_command = $work/bin/sendmail" >"$work/berthd.conf"
     stop && serve --config "$work/berthd.conf" && berth system settings mail_from=berth@here.example || return 1
     run_job ann '"notify": ["mailto:ann@there.example"]' '"state": "failed", "exit": 4' || return 1
-    until_ok grep -q 'it ended with code 4' "$work/mail" || return 1
-    grep -qF -- '-i|-f|berth@here.example|--|ann@there.example|' "$work/mail" &&
-        grep -q '^Subject: Berth: job' "$work/mail"
+    until_ok grep -q 'exit code 4' "$work/mail" || return 1
+    grep -qF -- '-i|-f|berth@here.example|--|ann@there.example|' "$work/mail" && grep -q '^Subject: Berth: job' "$work/mail"
 }
 
 mail_by_smtp() {
     stop && serve && berth system settings smtp_url="smtp://127.0.0.1:$smtp_port" || return 1
     run_job ann '"notify": ["ann@there.example"]' '"state": "failed", "exit": 5' || return 1
-    until_ok told 'it ended with code 5' && told 'To: ann@there.example'
+    until_ok told 'exit code 5' && told 'To: ann@there.example'
 }
 
 # berthd runs only programs for mail, and only those that root's settings name.

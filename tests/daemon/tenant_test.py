@@ -108,10 +108,10 @@ def placed(daemon, workload):
 def three_million_replicas_are_refused(daemon):
     daemon.nodes(20)
     app = {"replicas": HUGE}
-    daemon.refused("PUT", "/v1/apps/huge", app, "replicas: 3000000", "one app may have, 100000", "replicas_max")
+    daemon.refused("PUT", "/v1/apps/huge", app, "replicas: 3000000", "the limit of one app, 100000", "replicas_max")
     daemon.refused("PUT", "/v1/apps/huge", app, "replicas_max", who="admin")
     daemon.refused("PUT", "/v1/apps/huge?dry_run=true", app, "replicas_max")
-    daemon.refused("POST", "/v1/jobs", app, "one job may have")
+    daemon.refused("POST", "/v1/jobs", app, "the limit of one job")
     daemon.ask("PATCH", "/v1/system/settings", {"replicas_max": 0})
     daemon.refused("PUT", "/v1/apps/huge", app, "cap instances: user mallory has 0 of 10000", "asks for 3000000 more",
                    "ask an administrator to raise the setting cap_instances")

@@ -95,9 +95,8 @@ def refusals_have_reasons(plane):
     (plane.work / "large.json").write_text(json.dumps(job("large", cpu="5", queue="small")))
     done = plane.kubectl("create", "-f", plane.work / "large.json", check=False)
     assert done.returncode != 0, done.stdout
-    assert ('admission webhook "judge.berth.dev" denied the request: quota queue/small: 4 cpu may be held at once; '
-            'this job asks for '
-            "5 cpu and could never run, and 4 cpu would be accepted") in done.stderr, done.stderr
+    assert ('admission webhook "judge.berth.dev" denied the request: quota queue/small: at most 4 cpu at once; this job requests '
+            "5 cpu and could never run; 4 cpu would be accepted") in done.stderr, done.stderr
     for what, part in (
             (job("a", queue="none"), "queue none does not exist"), (job(
                 "a", user="ann"), "admin may not create jobs as user ann"),

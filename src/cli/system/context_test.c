@@ -241,7 +241,7 @@ static void bad_files_are_told(void **state)
         {"contexts: {a: {server: 5}}",        "a: server: expected text"              },
         {"contexts: {a: {tokenfile: x}}",     "did you mean \"token_file\"?"          },
         {"contexts: {a: {completely: x}}",    "unknown key \"completely\""            },
-        {"contexts: {a: {server: x}, a: {}}", "stands here twice"                     },
+        {"contexts: {a: {server: x}, a: {}}", "is listed twice"                       },
         {"contexts: [",                       ":1:"                                   },
     };
 

@@ -43,7 +43,7 @@ static int owned_id(struct call *c, const char *arg, const char **ret_id)
     if (dot && strcmp(dot + 1, "system") != 0 && (rc = id_fold("id", dot + 1, owner, &c->err)) < 0)
         return rc;
     if (!dot && !c->caller.user[0])
-        return err_set(&c->err, EINVAL, "id: say NAME.OWNER; an agent has nothing of its own");
+        return err_set(&c->err, EINVAL, "id: expected NAME.OWNER; an agent owns no objects");
     *ret_id = !dot                             ? arena_fmt(&c->arena, "%s.%s", name, c->caller.user)
               : strcmp(dot + 1, "system") == 0 ? arena_fmt(&c->arena, "%s.system", name)
                                                : arena_fmt(&c->arena, "%s.%s", name, owner);
@@ -59,7 +59,9 @@ static int free_id(struct call *c, const char *arg, const char **ret_id)
         return err_set(&c->err, EINVAL, "id: expected 1 to %d characters", BERTH_NAME_MAX);
     for (const char *p = arg; *p; p++)
         if (*p <= ' ' || *p >= 0x7f || *p == '/')
-            return err_set(&c->err, EINVAL, "id: %s may have only printable ASCII without spaces and '/'",
+            return err_set(&c->err, EINVAL,
+                           "id: %s: only printable ASCII characters without spaces and '/' are "
+                           "allowed",
                            quote(arg, shown));
     *ret_id = arena_strdup(&c->arena, arg);
     return 0;
@@ -109,8 +111,8 @@ static int identify(struct call *c, const struct crud *k, const char *arg, json_
 int crud_absent(struct call *c, enum kind kind, const char *arg)
 {
     char shown[QUOTE_MAX];
-    return err_set(&c->err, ENOENT, "no %s %s; 'berth get %s' lists those there are for you", kinds[kind].name,
-                   quote(arg, shown), kinds[kind].plural);
+    return err_set(&c->err, ENOENT, "no %s %s; see 'berth get %s'", kinds[kind].name, quote(arg, shown),
+                   kinds[kind].plural);
 }
 
 const json_t *crud_open(struct call *c, enum kind kind, const char *arg, enum permission need, const char **ret_id)
@@ -129,7 +131,7 @@ const json_t *crud_open(struct call *c, enum kind kind, const char *arg, enum pe
         return NULL;
     }
     if (!o && !permit(&c->caller, need, member(doc, "owner"), member(doc, "group"))) {
-        (void)err_set(&c->err, EACCES, "the role %s may not do this to %s %s", c->caller.role, kinds[kind].name, id);
+        (void)err_set(&c->err, EACCES, "role %s may not do this to %s %s", c->caller.role, kinds[kind].name, id);
         return NULL;
     }
     c->err = (struct berth_err){0};
@@ -260,7 +262,7 @@ static int make_permitted(struct call *c, const struct crud *k, const char *arg,
         return 0;
     if (arg && kinds[k->kind].owned) /* answers as for an existing object that the caller may not see */
         return crud_absent(c, k->kind, arg);
-    return err_set(&c->err, EACCES, "the role %s may not create %s%s%s", c->caller.role, kinds[k->kind].plural,
+    return err_set(&c->err, EACCES, "role %s may not create %s%s%s", c->caller.role, kinds[k->kind].plural,
                    owner[0] ? " for " : "", owner);
 }
 
@@ -280,7 +282,7 @@ static int put_new(struct call *c, const struct crud *k, const char *arg, json_t
     if (rc < 0)
         return rc;
     if (there)
-        return err_set(&c->err, EEXIST, "%s %s is there already; 'berth edit' or PUT changes it", kinds[k->kind].name,
+        return err_set(&c->err, EEXIST, "%s %s already exists; change it with 'berth edit' or PUT", kinds[k->kind].name,
                        id);
     rc = k->prepare ? refused(c, k->prepare(c, k, id, NULL, made)) : 0;
     if (rc == 0)
@@ -306,7 +308,7 @@ static int same_id(struct call *c, const struct crud *k, const char *id, const j
     int rc = crud_id(c, k->kind, text, &meant);
     if (rc < 0 || strcmp(meant, id) == 0)
         return rc;
-    return err_set(&c->err, EINVAL, "id: %s cannot become %s; delete it and create another", id, meant);
+    return err_set(&c->err, EINVAL, "id: %s cannot be renamed to %s; delete it and create another", id, meant);
 }
 
 static int put_over(struct call *c, const struct crud *k, const char *id, const json_t *old, json_t *doc)

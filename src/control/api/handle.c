@@ -288,13 +288,12 @@ static int gate(struct control *c, const struct request *r, struct arena *arena,
         return rc;
     }
     if (!route && known)
-        return err_set(err, ENOSYS, "%s does not take %s; /openapi.json lists what it takes", quote(r->path, shown),
-                       r->method);
+        return err_set(err, ENOSYS, "%s does not support %s; see /openapi.json", quote(r->path, shown), r->method);
     if (!route)
-        return err_set(err, ENOENT, "no route %s; /openapi.json lists all", quote(r->path, shown));
+        return err_set(err, ENOENT, "no route %s; see /openapi.json", quote(r->path, shown));
     *ret_route = route;
     if (ret_caller->scope[route->need] == SCOPE_NONE && route->need != PERMIT_SELF)
-        return err_set(err, EACCES, "the role %s may not do this (it lacks the permission '%s')", ret_caller->role,
+        return err_set(err, EACCES, "role %s may not do this (it lacks the permission '%s')", ret_caller->role,
                        permission_name(route->need));
     return 0;
 }
@@ -415,13 +414,13 @@ static void committed(void *ctx, const struct store_result *result)
             attempt(h); /* runs the verb again on the newer state */
             return;
         }
-        (void)err_set(&c->err, EAGAIN, "others keep changing the same objects; try again");
+        (void)err_set(&c->err, EAGAIN, "the same objects are being changed by other requests; try again");
         fail(h, -EAGAIN);
         return;
     }
     if (result->rc < 0) {
         (void)err_set(&c->err, -result->rc, "%s: %s",
-                      result->rc == -EIO ? "it is not known whether this was done" : "nothing was changed",
+                      result->rc == -EIO ? "it is unknown whether the change was made" : "nothing was changed",
                       result->text ? result->text : "the store failed");
         fail(h, result->rc == -EIO ? -EIO : -ENOSPC);
         return;
@@ -633,7 +632,8 @@ static int heavy_begin(struct handling *h)
         fair_account_end_heavy(h->user);
     }
     metric_add(c->control->metrics, METRIC_RATE_LIMITED, 0, 1);
-    return err_set(&c->err, EDQUOT, "too many lists, dry runs or forecasts at a time; %d are allowed", HEAVY_USER_MAX);
+    return err_set(&c->err, EDQUOT, "too many lists, dry runs or forecasts at a time; at most %d are allowed",
+                   HEAVY_USER_MAX);
 }
 
 static void go(struct handling *h)
@@ -670,7 +670,7 @@ static void take_turn(struct handling *h)
         turn_take_again(c, h->user, &h->entry);
     } else if (!turn_take(c, h->user, &h->entry)) {
         metric_add(c->metrics, METRIC_RATE_LIMITED, 0, 1);
-        fail(h, err_set(&h->call.err, EDQUOT, "too many of your requests wait already; try again"));
+        fail(h, err_set(&h->call.err, EDQUOT, "too many of your requests are waiting; try again"));
     }
 }
 

@@ -150,14 +150,16 @@ int reply_find(struct call *c, struct reply *ret)
         const char *known = json_string_value(json_object_get(doc, "body_hash"));
         if ((!known || strcmp(known, request_hash(c, hash)) != 0) && !PLANTED(KEY_ANYTHING))
             return err_set(&c->err, EEXIST,
-                           "Idempotency-Key: came with another request before; take a new key for a new request");
+                           "Idempotency-Key: was used with another request; use a new key for each request");
         *ret = (struct reply){.status = (int)json_integer_value(json_object_get(doc, "status")),
                               .body = json_incref(json_object_get(doc, "answer")),
                               .revision = o->revision};
         return 1;
     }
     if (replies_of(c->state, holder).len >= (size_t)2 * REPLY_USER_MAX || replies_all(c->state).len >= REPLY_ALL_MAX)
-        return err_set(&c->err, EDQUOT, "Idempotency-Key: too many are remembered; wait, or ask without one");
+        return err_set(&c->err, EDQUOT,
+                       "Idempotency-Key: too many keys are stored; wait, or send the request "
+                       "without one");
     return 0;
 }
 

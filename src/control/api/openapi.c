@@ -12,16 +12,16 @@ static const struct {
     int status;
     const char *name, *about;
 } errors[] = {
-    {400, "invalid",         "The request or a field of it cannot be understood; nothing was changed."},
-    {401, "unauthenticated", "No valid token."                                                        },
-    {403, "forbidden",       "You may see it, but not do this."                                       },
-    {404, "not-found",       "Not there, or not yours to see."                                        },
-    {409, "conflict",        "Exists already, is in the wrong state, or changed meanwhile."           },
-    {410, "compacted",       "A watch from a revision that is no longer known: list again."           },
-    {412, "changed",         "`If-Match` names another revision than the present one."                },
-    {413, "too-large",       "The body exceeds the route's bound."                                    },
-    {429, "rate",            "Too many requests; `Retry-After` says when."                            },
-    {503, "unavailable",     "The store cannot write, or too much is waiting; nothing was changed."   },
+    {400, "invalid",         "The request or one of its fields is invalid; nothing was changed."             },
+    {401, "unauthenticated", "No valid token."                                                               },
+    {403, "forbidden",       "The caller may read the object, but not do this."                              },
+    {404, "not-found",       "Not found, or not visible to the caller."                                      },
+    {409, "conflict",        "Already exists, is in the wrong state, or was changed by another request."     },
+    {410, "compacted",       "The revision of the watch is too old: list again."                             },
+    {412, "changed",         "The revision in `If-Match` is not the current one."                            },
+    {413, "too-large",       "The body exceeds the limit of the route."                                      },
+    {429, "rate",            "Too many requests; retry after the time in `Retry-After`."                     },
+    {503, "unavailable",     "The store cannot write, or too many requests are waiting; nothing was changed."},
 };
 
 /* Tells whether this route can answer with this status. */
@@ -71,13 +71,15 @@ static void query_write(struct out *o, const struct route *r)
     static const struct {
         const char *name, *type, *about;
     } known[] = {
-        {"limit", "integer", "At most this many, and at most about 1 MiB of them: `continue` says where to go on."     },
-        {"after", "string",  "Go on after this id, or where `continue` of the last page says."                         },
-        {"order", "string",  "desc: the highest id first; after goes on downwards."                                    },
-        {"watch", "string",  "Stream changes after this revision, or, of derived documents, whenever the hash differs."},
-        {"force", "boolean", "Even if something still depends on it."                                                  },
-        {"stop",  "boolean", "With `hold`: stop a job that runs."                                                      },
-        {"merge", "boolean", "Into the user of that name, where there is one."                                         },
+        {"limit", "integer",
+         "Maximum number of items; a page has at most about 1 MiB. `continue` gives the start "
+         "of the next page."                                                                                        },
+        {"after", "string",  "List the items after this id, or after `continue` of the previous page."              },
+        {"order", "string",  "desc: the highest id first; `after` then continues downwards."                        },
+        {"watch", "string",  "Stream the changes after this revision; derived documents: whenever the hash differs."},
+        {"force", "boolean", "Delete even if other objects depend on it."                                           },
+        {"stop",  "boolean", "With `hold`: also stop a running job."                                                },
+        {"merge", "boolean", "Merge into the existing user of that name."                                           },
     };
     for (const char *at = r->query; at && *at; at += *at == ',') {
         size_t len = strcspn(at, ","), i = 0;
@@ -91,7 +93,9 @@ static void query_write(struct out *o, const struct route *r)
     if (r->flags & ROUTE_STREAMS && !listed(r->query, "watch", 5))
         parameter_write(o, "watch", 5, "query", "string", known[3].about);
     if (r->flags & ROUTE_CHANGES && !listed(r->query, "dry_run", 7))
-        parameter_write(o, "dry_run", 7, "query", "boolean", "Check everything, show the changes, change nothing.");
+        parameter_write(o, "dry_run", 7, "query", "boolean",
+                        "Validate the request and show the changes without "
+                        "making them.");
 }
 
 static void parameters_write(struct out *o, const struct route *r)
@@ -103,9 +107,9 @@ static void parameters_write(struct out *o, const struct route *r)
     }
     query_write(o, r);
     if (r->flags & ROUTE_CHANGES) {
-        parameter_write(o, "If-Match", 8, "header", "string", "Only if the object is at this revision.");
+        parameter_write(o, "If-Match", 8, "header", "string", "Only if the object has this revision.");
         parameter_write(o, "Idempotency-Key", 15, "header", "string",
-                        "1 to 128 characters: a repeated request gets the first answer again.");
+                        "1 to 128 characters: a repeated request gets the first response again.");
     }
     out_close(o, ']');
 }
@@ -191,7 +195,7 @@ static void success_write(struct out *o, const struct route *r, const struct com
     bool creates = !get && kind != KINDS && (strcmp(r->method, "POST") == 0 || strcmp(r->method, "PUT") == 0);
 
     out_open(o, creates && !one ? "201" : "200", '{');
-    out_text(o, "description", creates && !one ? "Created, and durable." : "Done.");
+    out_text(o, "description", creates && !one ? "Created and stored durably." : "Done.");
     content_open(o, strcmp(r->path, "/metrics") == 0 ? "text/plain" : "application/json");
     if (component && one) {
         ref_write(o, "schema", component);
@@ -205,7 +209,7 @@ static void success_write(struct out *o, const struct route *r, const struct com
     out_close(o, '}');
     if (creates && one) {
         out_open(o, "201", '{');
-        out_text(o, "description", "Created, and durable.");
+        out_text(o, "description", "Created and stored durably.");
         out_close(o, '}');
     }
 }
@@ -353,7 +357,7 @@ void openapi_write(struct str *to)
     out_open(&o, "info", '{');
     out_text(&o, "title", "Berth");
     out_text(&o, "version", berth_version());
-    out_text(&o, "description", "Places services, jobs and virtual machines on machines.");
+    out_text(&o, "description", "Schedules services, jobs and virtual machines on nodes.");
     out_close(&o, '}');
     out_open(&o, "servers", '[');
     out_open(&o, NULL, '{');

@@ -68,13 +68,13 @@ static const struct role roles[] = {
      "see everything, manage nodes, workloads and system services; not users", {ANYBODY, [PERMIT_READ] = SCOPE_ALL, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_SUBMIT] = SCOPE_ALL,
       [PERMIT_MANAGE] = SCOPE_ALL, [PERMIT_NODES] = SCOPE_ALL, [PERMIT_SYSTEM] = SCOPE_ALL}    },
     {"auditor",
-     "see everything and who did it",                                          {ANYBODY, [PERMIT_READ] = SCOPE_ALL, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_AUDIT] = SCOPE_ALL}},
+     "see everything, including the audit log",                                {ANYBODY, [PERMIT_READ] = SCOPE_ALL, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_AUDIT] = SCOPE_ALL}},
     {"manager",
-     "everything with workloads and users of the own group",                   {ANYBODY, [PERMIT_READ] = SCOPE_GROUP, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_SUBMIT] = SCOPE_GROUP,
-      [PERMIT_MANAGE] = SCOPE_GROUP, [PERMIT_USERS] = SCOPE_GROUP}                                               },
+     "manage workloads and users of the own group",                            {ANYBODY, [PERMIT_READ] = SCOPE_GROUP, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_SUBMIT] = SCOPE_GROUP,
+      [PERMIT_MANAGE] = SCOPE_GROUP, [PERMIT_USERS] = SCOPE_GROUP}                                                        },
     {"user",
-     "everything with one's own workloads",                                    {ANYBODY, [PERMIT_READ] = SCOPE_OWN, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_SUBMIT] = SCOPE_OWN,
-      [PERMIT_MANAGE] = SCOPE_OWN}                                                                                                },
+     "manage one's own workloads",                                             {ANYBODY, [PERMIT_READ] = SCOPE_OWN, [PERMIT_CLUSTER] = SCOPE_ALL, [PERMIT_SUBMIT] = SCOPE_OWN,
+      [PERMIT_MANAGE] = SCOPE_OWN}                                                                                                         },
     {"viewer",   "see workloads of the own group",                             {ANYBODY, [PERMIT_READ] = SCOPE_GROUP, [PERMIT_CLUSTER] = SCOPE_ALL}                          },
     {"agent",    "read its own node's configuration and report",               {ANYBODY, [PERMIT_REPORT] = SCOPE_OWN}                                                        },
 };
@@ -113,13 +113,15 @@ int role_doc_scopes(const json_t *doc, enum scope ret[static PERMISSIONS], struc
         const char *name = role.permissions[i].key, *value = role.permissions[i].value;
         int permission = permission_find(name), given = scope_find(value);
         if (permission <= PERMIT_SELF)
-            rc = err_set(&why, EINVAL, "permissions: unknown permission %s; docs/api.md lists them", quote(name, buf));
+            rc = err_set(&why, EINVAL, "permissions: unknown permission %s; see docs/api.md", quote(name, buf));
         else if (given < 0)
             rc = err_set(&why, EINVAL, "permissions: %s: expected none, own, group or all, found %s", name,
                          quote(value, buf));
         else if (is_undivided(permission) && given != SCOPE_NONE && given != SCOPE_ALL)
-            rc = err_set(&why, EINVAL, "permissions: %s: is of the whole cluster; expected none or all, found %s", name,
-                         quote(value, buf));
+            rc = err_set(&why, EINVAL,
+                         "permissions: %s: applies to the whole cluster; expected none or all, found "
+                         "%s",
+                         name, quote(value, buf));
         else
             scope[permission] = (enum scope)given;
     }
@@ -140,7 +142,7 @@ int role_scopes(const struct state *s, const char *name, enum scope ret[static P
     }
     const struct object *o = state_find(s, KIND_ROLE, name);
     if (!o)
-        return err_set(err, ENOENT, "there is no role %s; 'berth get roles' lists them", quote(name, buf));
+        return err_set(err, ENOENT, "there is no role %s; see 'berth get roles'", quote(name, buf));
     CLEANUP(json) json_t *doc = object_doc(o);
     return role_doc_scopes(doc, ret, err);
 }

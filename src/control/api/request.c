@@ -151,8 +151,8 @@ bool call_sees(const struct call *c, const struct object *o)
 static const struct object *absent(struct call *c, enum kind kind, const char *arg)
 {
     char shown[QUOTE_MAX];
-    (void)err_set(&c->err, ENOENT, "no %s %s; 'berth get %s' lists those there are for you", kinds[kind].name,
-                  quote(arg, shown), kinds[kind].plural);
+    (void)err_set(&c->err, ENOENT, "no %s %s; see 'berth get %s'", kinds[kind].name, quote(arg, shown),
+                  kinds[kind].plural);
     return NULL;
 }
 
@@ -166,7 +166,7 @@ const struct object *call_object(struct call *c, enum kind kind, const char *arg
         return absent(c, kind, arg);
     bool self = kind == KIND_TOKEN && need == PERMIT_SELF && strcmp(o->owner, c->caller.user) == 0;
     if (!self && !permit(&c->caller, need, o->owner, o->group)) {
-        (void)err_set(&c->err, EACCES, "the role %s may not do this to %s %s; ask its owner or an administrator",
+        (void)err_set(&c->err, EACCES, "role %s may not do this to %s %s; ask the owner or an administrator",
                       c->caller.role, kinds[kind].name, id);
         return NULL;
     }

@@ -8,15 +8,15 @@
 
 const struct route_table route_tables[] = {
     AREA(work, "workloads", "Apps, jobs and virtual machines."),
-    AREA(node, "nodes", "Machines, volumes, resources, profiles, and what runs where."),
-    AREA(queues, "queues", "Queues, policies, windows, domains, and rules that place jobs."),
-    AREA(optask, "optasks", "Operations on nodes: scripts that are done once on each."),
-    AREA(calls, "calls", "Logs, shells and signals of what runs."),
+    AREA(node, "nodes", "Nodes, volumes, resources, profiles and instances."),
+    AREA(queues, "queues", "Queues, policies, windows, domains and routing rules."),
+    AREA(optask, "optasks", "Operations on nodes: scripts that run once on each node."),
+    AREA(calls, "calls", "Logs, shells and signals of instances."),
     AREA(users, "users", "Users, groups, roles and tokens."),
     AREA(system, "system", "Settings, system services, transactions."),
-    AREA(usage, "usage", "What was used, for quotas and bills."),
+    AREA(usage, "usage", "Accounting for quotas and bills."),
     AREA(publish, "publish", "Derived configuration, health, metrics."),
-    AREA(views, "views", "The queue, why a job waits, who holds what."),
+    AREA(views, "views", "The queue, pending reasons and allocations."),
     AREA(decide, "decide", "Planning, explanations, events, audit, backup."),
 };
 const size_t route_tables_len = sizeof route_tables / sizeof *route_tables;

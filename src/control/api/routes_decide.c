@@ -103,7 +103,8 @@ static int audit(struct call *c)
     if (rc == 0 && from <= store_log_trimmed(control_store(c->control)))
         rc = err_set(&c->err, ESTALE,
                      "records before %" PRIu64
-                     " are in the journal's segments; where berthd runs, read them with: berth journal show --data DIR",
+                     " are in the journal's segments; read them on the host of berthd with: berth journal show "
+                     "--data DIR",
                      store_log_trimmed(control_store(c->control)) + 1);
     if (rc < 0)
         return rc;
@@ -127,7 +128,7 @@ static int answer_name(struct call *c, char path[static sizeof BACKUP_TEMPLATE])
     memcpy(path, BACKUP_TEMPLATE, sizeof BACKUP_TEMPLATE);
     int fd = mkstemp(path);
     if (fd < 0)
-        return err_set(&c->err, EIO, "no temporary file can be made: %s", strerror(errno));
+        return err_set(&c->err, EIO, "cannot create a temporary file: %s", strerror(errno));
     (void)close(fd);
     (void)remove(path);
     return 0;
@@ -160,7 +161,7 @@ static int seal_read(struct call *c, struct backup_key *key, bool *ret_journal)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         found += json_object_get(c->body, known[i]) != NULL;
     if (found < json_object_size(c->body))
-        return err_set(&c->err, EINVAL, "expected key, salt, passes, memory_mib and journal, and nothing else");
+        return err_set(&c->err, EINVAL, "expected only key, salt, passes, memory_mib and journal");
     if (!hex_read(json_object_get(c->body, "key"), key->bytes, sizeof key->bytes))
         return err_set(&c->err, EINVAL, "key: expected 64 hexadecimal digits");
     if (salt && !hex_read(salt, key->salt, sizeof key->salt))
@@ -188,10 +189,10 @@ static int backup_sealed(struct call *c)
     struct backup_key key = {0};
     struct backup_options options = {.key = &key};
     if (!caller_covers(&c->caller, role_find("admin")->scope))
-        return err_set(&c->err, EACCES, "a backup with the daemon's keys is for administrators");
+        return err_set(&c->err, EACCES, "only administrators may back up the keys of the daemon");
     int rc = seal_read(c, &key, &options.journal);
     if (rc == 0 && !dir)
-        rc = err_set(&c->err, EIO, "this daemon has no folder with keys; GET /v1/backup gives the store alone");
+        rc = err_set(&c->err, EIO, "this daemon has no key folder; GET /v1/backup returns the store alone");
     if (rc == 0)
         rc = answer_name(c, path);
     if (rc == 0)
@@ -206,17 +207,17 @@ enum { NO_BODY_MAX = 64 }; /* {} or similar */
 enum { SEAL_BODY_MAX = 1024 };
 
 const struct route decide_routes[] = {
-    ROUTE("POST", "/v1/schedule", PERMIT_CLUSTER, 0, ROUTE_WAKES | ROUTE_HEAVY, schedule, "Make a plan now"),
-    ROUTE("GET", "/v1/why/{kind}/{id}", PERMIT_CLUSTER, 0, ROUTE_HEAVY, why_run, "Why is it not as wished"),
-    ROUTE("GET", "/v1/events", PERMIT_READ, 0, ROUTE_HEAVY, events, "What happened lately", .query = "limit,id"),
-    ROUTE("GET", "/v1/audit", PERMIT_AUDIT, 0, ROUTE_HEAVY, audit, "Who changed what",
+    ROUTE("POST", "/v1/schedule", PERMIT_CLUSTER, 0, ROUTE_WAKES | ROUTE_HEAVY, schedule, "Plan now"),
+    ROUTE("GET", "/v1/why/{kind}/{id}", PERMIT_CLUSTER, 0, ROUTE_HEAVY, why_run, "Explain the status of an object"),
+    ROUTE("GET", "/v1/events", PERMIT_READ, 0, ROUTE_HEAVY, events, "List recent events", .query = "limit,id"),
+    ROUTE("GET", "/v1/audit", PERMIT_AUDIT, 0, ROUTE_HEAVY, audit, "List the audit log",
           .query = "limit,from,who,subject,all"),
     ROUTE("GET", "/v1/audit/{seq}", PERMIT_AUDIT, 0, ROUTE_HEAVY, audit_one,
-          "A record, of a decision with all it says"),
+          "Read an audit record; of a decision, with details"),
     ROUTE("POST", "/v1/audit/{seq}/replay", PERMIT_AUDIT, NO_BODY_MAX, ROUTE_HEAVY, audit_replay,
-          "Make a decision again, and compare"),
-    ROUTE("GET", "/v1/backup", PERMIT_SYSTEM, 0, ROUTE_BESIDE, backup, "The whole store in one file"),
+          "Repeat a decision and compare the results"),
+    ROUTE("GET", "/v1/backup", PERMIT_SYSTEM, 0, ROUTE_BESIDE, backup, "Download the store as one file"),
     ROUTE("POST", "/v1/backup", PERMIT_SYSTEM, SEAL_BODY_MAX, ROUTE_BESIDE, backup_sealed,
-          "Store, journal, keys and certificates in one sealed file"),
+          "Download the store, journal, keys and certificates as one sealed file"),
 };
 const size_t decide_routes_len = sizeof decide_routes / sizeof *decide_routes;

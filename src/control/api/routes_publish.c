@@ -18,12 +18,12 @@ static int derived_answer(struct call *c, int (*write)(const struct state *s, co
     const char *known = call_query(c, "watch");
 
     if (known && strlen(known) >= DERIVED_HASH_MAX)
-        return err_set(&c->err, EINVAL, "watch: expected the hash of the document as you have it, or nothing");
+        return err_set(&c->err, EINVAL, "watch: expected the hash of the known document, or nothing");
     if (known)
         return watch_open_derived(c, write, id, known);
     int rc = write(c->state, id, &c->answer.text);
     if (rc < 0)
-        return err_set(&c->err, -rc, "there is no such document any more");
+        return err_set(&c->err, -rc, "the document does not exist any more");
     c->answer.content_type = content_json;
     (void)derived_hash(&c->answer.text, c->answer.etag);
     c->answer.revision = state_revision(c->state);
@@ -41,10 +41,11 @@ static const char *own_node(struct call *c)
     if (node && (permit(&c->caller, PERMIT_REPORT, node->id, "") || permit(&c->caller, PERMIT_NODES, "", "")))
         return node->id;
     if (node && call_sees(c, node))
-        (void)err_set(&c->err, EACCES, "the configuration of a node is for its agent and for those who manage nodes");
+        (void)err_set(&c->err, EACCES,
+                      "only the node's agent and users who may manage nodes can read the "
+                      "configuration of a node");
     else
-        (void)err_set(&c->err, ENOENT, "no node %s; 'berth get nodes' lists those there are for you",
-                      quote(c->args[0], buf));
+        (void)err_set(&c->err, ENOENT, "no node %s; see 'berth get nodes'", quote(c->args[0], buf));
     return NULL;
 }
 
@@ -75,7 +76,9 @@ static int service(struct call *c)
 static int rbac(struct call *c)
 {
     if (!c->caller.node[0] && !permit(&c->caller, PERMIT_USERS, "", ""))
-        return err_set(&c->err, EACCES, "the table of permissions is for agents and for those who manage all users");
+        return err_set(&c->err, EACCES,
+                       "only agents and users who may manage all users can read the table of "
+                       "permissions");
     return derived_answer(c, rbac_write, c->caller.node);
 }
 
@@ -107,7 +110,7 @@ static int metrics(struct call *c)
     struct store *store = control_store(c->control);
 
     if (!permit(&c->caller, PERMIT_SYSTEM, "", ""))
-        return err_set(&c->err, EACCES, "metrics tell of everybody's work, so they need the permission 'system: all'");
+        return err_set(&c->err, EACCES, "metrics cover the work of all users and need the permission 'system: all'");
     count_states(c, m);
     metric_set(m, METRIC_REVISION, 0, (double)store_revision(store));
     metric_set(m, METRIC_STORE_BYTES, 0, (double)store_size(store));
@@ -164,20 +167,27 @@ static int openapi(struct call *c)
 
 #define STREAM .flags = ROUTE_STREAMS, .query = "watch"
 const struct route publish_routes[] = {
-    ROUTE("GET", "/v1/nodes/{id}/config", PERMIT_SELF, .run = node_config, .summary = "What a node shall run",
+    ROUTE("GET", "/v1/nodes/{id}/config", PERMIT_SELF, .run = node_config,
+          .summary = "Read the desired state of a "
+                     "node",
           .flags = ROUTE_STREAMS, .query = "watch,epoch"),
     ROUTE("GET", "/v1/nodes/{id}/gateway", PERMIT_SELF, .run = node_gateway,
-          .summary = "Routes from a node to every service", STREAM),
-    ROUTE("GET", "/v1/services", PERMIT_READ, .run = services, .summary = "Where the services are", STREAM),
-    ROUTE("GET", "/v1/services/{id}", PERMIT_READ, .run = service, .summary = "Where a service is", STREAM),
-    ROUTE("GET", "/v1/rbac", PERMIT_SELF, .run = rbac, .summary = "The table of who may do what where", STREAM),
-    ROUTE("GET", "/v1/alarms", PERMIT_CLUSTER, .run = alarms, .summary = "What an administrator has to look at now"),
-    ROUTE("GET", "/metrics", PERMIT_SYSTEM, .run = metrics, .summary = "Numbers for Prometheus"),
-    ROUTE("GET", "/healthz", PERMIT_PUBLIC, .run = healthz, .flags = ROUTE_PROBE, .summary = "Does the daemon answer?"),
+          .summary = "Read the routes from a node to every service", STREAM),
+    ROUTE("GET", "/v1/services", PERMIT_READ, .run = services, .summary = "List the endpoints of all services", STREAM),
+    ROUTE("GET", "/v1/services/{id}", PERMIT_READ, .run = service, .summary = "List the endpoints of a service",
+          STREAM),
+    ROUTE("GET", "/v1/rbac", PERMIT_SELF, .run = rbac, .summary = "Read the table of permissions", STREAM),
+    ROUTE("GET", "/v1/alarms", PERMIT_CLUSTER, .run = alarms, .summary = "List active alarms"),
+    ROUTE("GET", "/metrics", PERMIT_SYSTEM, .run = metrics, .summary = "Metrics for Prometheus"),
+    ROUTE("GET", "/healthz", PERMIT_PUBLIC, .run = healthz, .flags = ROUTE_PROBE,
+          .summary = "Liveness: the daemon "
+                     "responds"),
     ROUTE("GET", "/readyz", PERMIT_PUBLIC, .run = readyz, .flags = ROUTE_PROBE,
-          .summary = "Does the daemon take changes?"),
-    ROUTE("GET", "/version", PERMIT_PUBLIC, .run = version, .summary = "Which version runs"),
-    ROUTE("GET", "/openapi.json", PERMIT_PUBLIC, .run = openapi, .summary = "This reference, for programs",
+          .summary = "Readiness: the daemon accepts changes"),
+    ROUTE("GET", "/version", PERMIT_PUBLIC, .run = version, .summary = "Version of the daemon"),
+    ROUTE("GET", "/openapi.json", PERMIT_PUBLIC, .run = openapi,
+          .summary = "This API reference in "
+                     "machine-readable form",
           .flags = ROUTE_HEAVY),
 };
 #undef STREAM

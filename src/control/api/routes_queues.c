@@ -27,8 +27,8 @@ const struct route queues_routes[] = {
     COLLECT("policies", policy, "policy", PERMIT_SYSTEM),
     COLLECT("windows", window, "window", PERMIT_NODES),
     COLLECT("domains", domain, "domain", PERMIT_NODES),
-    ROUTE("GET", "/v1/routes", SEE, 0, routes_get, "Read the rules that place jobs in queues"),
-    ROUTE("PUT", "/v1/routes", PERMIT_SYSTEM, BODY_MAX, ROUTE_CHANGES, routes_put,
-          "Replace the rules that place jobs in queues", .body = &routes_keys),
+    ROUTE("GET", "/v1/routes", SEE, 0, routes_get, "Read the routing rules of jobs"),
+    ROUTE("PUT", "/v1/routes", PERMIT_SYSTEM, BODY_MAX, ROUTE_CHANGES, routes_put, "Replace the routing rules of jobs",
+          .body = &routes_keys),
 };
 const size_t queues_routes_len = sizeof queues_routes / sizeof *queues_routes;

@@ -24,6 +24,6 @@ const struct route system_routes[] = {
     ROUTE("PATCH", "/v1/system/services/{id}/settings", SETTINGS, system_patch_service_settings,
           "Change some of a system service's settings"),
     ROUTE("POST", "/v1/txn", PERMIT_SELF, TXN_BODY_MAX, ROUTE_CHANGES | ROUTE_HEAVY, txn_run,
-          "Several changes in one guarded transaction", .body = &txn_keys),
+          "Make several changes in one conditional transaction", .body = &txn_keys),
 };
 const size_t system_routes_len = sizeof system_routes / sizeof *system_routes;

@@ -237,8 +237,7 @@ static int by_of(struct call *c, unsigned *ret)
         while (i < BY_WORDS && (strlen(by_words[i].word) != len || strncmp(by_words[i].word, at, len) != 0))
             i++;
         if (i == BY_WORDS)
-            return err_set(&c->err, EINVAL,
-                           "by: expected some of user, group, queue, name and outcome, with commas between");
+            return err_set(&c->err, EINVAL, "by: expected user, group, queue, name or outcome, separated by commas");
         by |= by_words[i].bit;
         at += len + (at[len] == ',');
     }
@@ -255,7 +254,7 @@ int usage_get(struct call *c)
     if (rc == 0)
         rc = moment_of(c, "to", c->now_ns, &s.to_ns);
     if (rc == 0 && s.to_ns < s.from_ns)
-        rc = err_set(&c->err, EINVAL, "to: is before from");
+        rc = err_set(&c->err, EINVAL, "to: is before `from`");
     if (rc == 0)
         rc = by_of(c, &s.by);
     if (rc < 0)
@@ -282,12 +281,11 @@ int usage_get(struct call *c)
 }
 
 const struct route usage_routes[] = {
-    ROUTE("GET", "/v1/usage", PERMIT_READ, 0, ROUTE_HEAVY, usage_get, "Sum up what was used by what is over",
+    ROUTE("GET", "/v1/usage", PERMIT_READ, 0, ROUTE_HEAVY, usage_get, "Summarise the usage of ended instances",
           .query = "user,group,queue,from,to,by"),
     ROUTE("GET", "/v1/usage_records", PERMIT_READ, 0, ROUTE_HEAVY, usage_list,
-          "What each instance has used that is over, in the order of their ends",
-          .query = "after,limit,tail,user,group"),
-    ROUTE("GET", "/v1/shares", PERMIT_READ, 0, ROUTE_HEAVY, shares_run, "Past use of users, and who is owed the most"),
-    ROUTE("GET", "/v1/prices", PERMIT_CLUSTER, 0, 0, prices_run, "What use costs"),
+          "List the usage of ended instances in the order of their ends", .query = "after,limit,tail,user,group"),
+    ROUTE("GET", "/v1/shares", PERMIT_READ, 0, ROUTE_HEAVY, shares_run, "List the past usage and fair share of users"),
+    ROUTE("GET", "/v1/prices", PERMIT_CLUSTER, 0, 0, prices_run, "Read the prices"),
 };
 const size_t usage_routes_len = sizeof usage_routes / sizeof *usage_routes;

@@ -10,19 +10,21 @@
 enum { POLICY_BODY_MAX = 64 * 1024 };
 
 const struct route views_routes[] = {
-    ROUTE("GET", "/v1/queue", PERMIT_CLUSTER, 0, ROUTE_HEAVY, queue_run, "What waits, in order, and when it will start",
+    ROUTE("GET", "/v1/queue", PERMIT_CLUSTER, 0, ROUTE_HEAVY, queue_run,
+          "List pending jobs in order, with start "
+          "estimates",
           .query = "queue,user,limit,after,waits,factors"),
     ROUTE("GET", "/v1/jobs/{id}/why", PERMIT_READ, 0, ROUTE_HEAVY, job_why,
-          "Why a job does not run yet, and when it will", .query = "suggest"),
+          "Explain why a job is pending and estimate its start", .query = "suggest"),
     ROUTE("POST", "/v1/policies/test", PERMIT_CLUSTER, POLICY_BODY_MAX, ROUTE_HEAVY, policy_try,
-          "How the present queue would be ordered by a policy", .query = "limit"),
+          "Preview the order of the queue under a policy", .query = "limit"),
     ROUTE("POST", "/v1/what_if", PERMIT_CLUSTER, POLICY_BODY_MAX, ROUTE_HEAVY, what_if,
-          "Starts and waits by another policy or with other nodes, beside those of now", .body = &what_if_keys,
+          "Compare starts and waiting times under another policy or with other nodes", .body = &what_if_keys,
           .query = "limit"),
-    ROUTE("GET", "/v1/use", PERMIT_CLUSTER, 0, ROUTE_HEAVY, use_run, "What there is and what is held of it, by domain"),
+    ROUTE("GET", "/v1/use", PERMIT_CLUSTER, 0, ROUTE_HEAVY, use_run, "List capacity and allocation by domain"),
     ROUTE("GET", "/v1/series", PERMIT_CLUSTER, 0, ROUTE_HEAVY, series_run,
-          "The cluster over time: use, queue and waits", .query = "span"),
+          "Read time series of use, queue and waiting times", .query = "span"),
     ROUTE("GET", "/v1/holders", PERMIT_CLUSTER, 0, ROUTE_HEAVY, holders_run,
-          "Who holds a node or a device, now or at a past time", .query = "node,device,at,all,after,limit"),
+          "List the allocations of a node or device, now or at a past time", .query = "node,device,at,all,after,limit"),
 };
 const size_t views_routes_len = sizeof views_routes / sizeof *views_routes;

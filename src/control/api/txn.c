@@ -37,7 +37,8 @@ static int revision_read(struct reader *r, const struct key *key, const json_t *
 static const struct key guard_rows[] = {
     KEY("kind", "text", "must be given", text_read, .at = AT(kind)),
     KEY("id", "text", "must be given", text_read, .at = AT(id)),
-    KEY("revision", "whole number", "at which it must be; 0: it must not be there", revision_read, .at = AT(revision)),
+    KEY("revision", "whole number", "the required revision; 0: the object must not exist", revision_read,
+        .at = AT(revision)),
 };
 #undef AT
 KEY_TABLE(txn_guard_keys, "guard", guard_rows);
@@ -52,8 +53,8 @@ static int guard_finish(struct reader *r, void *item)
 static const struct key change_rows[] = {
     KEY("op", "`put` or `delete`", "must be given", text_read, .at = AT(op)),
     KEY("kind", "text", "must be given", text_read, .at = AT(kind)),
-    KEY("id", "text", "of a job that is new: none", text_read, .at = AT(id)),
-    KEY("object", "an object", "what to put", raw_read, .at = AT(object)),
+    KEY("id", "text", "leave out for a new job", text_read, .at = AT(id)),
+    KEY("object", "an object", "the object to store", raw_read, .at = AT(object)),
 };
 #undef AT
 KEY_TABLE(txn_change_keys, "change", change_rows);
@@ -69,7 +70,7 @@ static int change_finish(struct reader *r, void *item)
     if (put && !p->object)
         return missing(r, "object");
     if (!put && p->object)
-        return err_set(r->err, EINVAL, "object: a delete has none");
+        return err_set(r->err, EINVAL, "object: not allowed with a delete");
     return put || p->id ? 0 : missing(r, "id");
 }
 
@@ -92,8 +93,8 @@ static const struct object_kind change_kind = {.table = &txn_change_keys,
 
 #define LIST(field) .at = offsetof(struct txn, field), .len_at = offsetof(struct txn, field##_len)
 static const struct key txn_rows[] = {
-    KEY("guards", "list of {`kind`, `id`, `revision`}", "what must be so", list_read, LIST(guards), .arg = &guard_kind),
-    KEY("changes", "list of {`op`, `kind`, `id`, `object`}", "what to do; must be given", list_read, LIST(changes),
+    KEY("guards", "list of {`kind`, `id`, `revision`}", "the conditions", list_read, LIST(guards), .arg = &guard_kind),
+    KEY("changes", "list of {`op`, `kind`, `id`, `object`}", "the changes; required", list_read, LIST(changes),
         .arg = &change_kind),
 };
 #undef LIST
@@ -112,7 +113,7 @@ static const struct crud *writable(struct call *c, const char *word)
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
         if (allowed[i] == kind)
             return crud_find(kind);
-    (void)err_set(&c->err, EINVAL, "kind: %s cannot be changed here", quote(word, shown));
+    (void)err_set(&c->err, EINVAL, "kind: %s cannot be changed in a transaction", quote(word, shown));
     return NULL;
 }
 

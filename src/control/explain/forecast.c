@@ -402,7 +402,7 @@ static int enqueue(struct forecast *f, struct call *c, const struct forecast_wis
     (void)snprintf(w.user, sizeof w.user, "%s", c->caller.user);
     bool full = turn_take(f, &w) >= WAITING_USER_MAX || f->waiting.len >= WAITING_MAX;
     int rc = f->stopping ? err_set(&c->err, ENOSPC, "berthd is stopping; try again soon")
-             : full      ? err_set(&c->err, EDQUOT, "too many forecasts are being made; try again")
+             : full      ? err_set(&c->err, EDQUOT, "too many forecasts are running; try again")
                          : 0;
     if (rc < 0 && wish->drop)
         wish->drop(wish->keep);

@@ -244,7 +244,7 @@ static int asked_read(struct call *c, struct asked *ret)
         ret->past = true;
     }
     if (rc == 0 && ret->at_ns > c->now_ns)
-        return err_set(&c->err, EINVAL, "at: nobody knows yet; give a time that is over");
+        return err_set(&c->err, EINVAL, "at: expected a time in the past");
     return rc;
 }
 
@@ -271,7 +271,7 @@ static int holders_all(struct call *c)
     uint64_t limit = 0;
     size_t len;
     if (call_query(c, "node") || call_query(c, "device") || call_query(c, "at"))
-        return err_set(&c->err, EINVAL, "all=true is of all nodes, and of now: leave out node, device and at");
+        return err_set(&c->err, EINVAL, "all=true lists all nodes at present: leave out node, device and at");
     int rc = call_query_number(c, "limit", 1, NODES_MAX, NODES_DEFAULT, &limit);
     if (rc < 0)
         return rc;

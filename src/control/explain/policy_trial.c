@@ -25,10 +25,10 @@ struct asked {
 
 #define AT(field) offsetof(struct asked, field)
 static const struct key what_if_rows[] = {
-    KEY("policy", "policy", "a name, or a policy as it would be written; as it is if not given", raw_read,
+    KEY("policy", "policy", "the name of a policy, or a policy itself; default: the present one", raw_read,
         .at = AT(policy)),
-    KEY("nodes", "list of {`like`, `label`, `count`}", "nodes more or fewer than there are", objects_read,
-        .at = AT(nodes), .len_at = AT(nodes_len), .arg = &what_if_node_kind),
+    KEY("nodes", "list of {`like`, `label`, `count`}", "nodes to add or remove", objects_read, .at = AT(nodes),
+        .len_at = AT(nodes_len), .arg = &what_if_node_kind),
 };
 #undef AT
 KEY_TABLE(what_if_keys, "what if", what_if_rows);
@@ -68,7 +68,7 @@ static json_t *document(struct call *c, const char *name)
         return object_doc(o);
     if (built_in(name))
         return json_pack("{s:s}", "ranking", name);
-    (void)err_set(&c->err, ENOENT, "no policy %s; 'berth policy list' lists those there are", quote(name, shown));
+    (void)err_set(&c->err, ENOENT, "no policy %s; see 'berth policy list'", quote(name, shown));
     return NULL;
 }
 
@@ -233,7 +233,7 @@ static int try(struct call *c, const struct asked *asked)
         if (!run->plans[i].plan) {
             c->err = run->plans[i].err;
             return run->plans[i].rc < 0 ? run->plans[i].rc
-                                        : err_set(&c->err, EDQUOT, "there was no time to plan; try again");
+                                        : err_set(&c->err, EDQUOT, "the plan took too long; try again");
         }
     struct page page = {.items = json_array()};
     bool room = true;
@@ -253,7 +253,7 @@ int policy_try(struct call *c)
 {
     const json_t *named = json_object_get(c->body, "policy");
     if (named && (!json_is_string(named) || json_object_size(c->body) != 1))
-        return err_set(&c->err, EINVAL, "policy: give either the name of a policy, or one as it would be written");
+        return err_set(&c->err, EINVAL, "policy: give either the name of a policy or the policy itself");
     return try(c, &(struct asked){.policy = named ? named : c->body});
 }
 
@@ -266,8 +266,8 @@ int what_if(struct call *c)
     if (rc < 0)
         return rc;
     if (!asked.policy && !asked.nodes_len)
-        return err_set(&c->err, EINVAL, "nothing would be different: give a policy, nodes, or both");
+        return err_set(&c->err, EINVAL, "no change to try: give a policy, nodes, or both");
     if (asked.policy && !json_is_string(asked.policy) && !json_is_object(asked.policy))
-        return err_set(&c->err, EINVAL, "policy: give either the name of a policy, or one as it would be written");
+        return err_set(&c->err, EINVAL, "policy: give either the name of a policy or the policy itself");
     return try(c, &asked);
 }

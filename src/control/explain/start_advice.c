@@ -66,7 +66,7 @@ static void vary_pods(struct variations *v)
     if (least < 2)
         return;
     add(v, "gang_min", json_integer(least / 2),
-        json_sprintf("as an elastic gang that begins with %u pods instead of %u", least / 2, least));
+        json_sprintf("as an elastic gang that starts with %u pods instead of %u", least / 2, least));
     json_t *item = json_array_get(v->list, json_array_size(v->list) - 1);
     (void)json_array_set_new(item, 2, json_integer(least / 2));
 }

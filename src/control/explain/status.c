@@ -116,7 +116,7 @@ static void add_condition(const struct call *c, const struct object *work, const
         (void)json_object_set_new(condition, "counts", reasons_json(&p));
     } else if (state_work_wanted(c->state, work) && n->placed + n->ended < work->work->replicas && waits_for_stop(n)) {
         (void)json_object_set_new(status, "reason", json_string("stopping"));
-        (void)json_object_set_new(status, "help", json_string("it gets a new place when what is stopping has ended"));
+        (void)json_object_set_new(status, "help", json_string("a new pod starts when the stopping pods have ended"));
     }
     if (!work->work->waits && !work->work->held && work->work->begin_ns > c->now_ns) {
         char text[80], begin[TIMESTAMP_MAX];
@@ -251,7 +251,7 @@ static void hint_at_log(const json_t *last, const char *id, struct str *text)
 {
     const json_t *exit = json_object_get(json_array_get(last, 0), "exit");
     if (exit && json_integer_value(exit) >= 0)
-        str_addf(text, " 'berth logs %s' shows what it said.", id);
+        str_addf(text, " See 'berth logs %s'.", id);
 }
 
 /* Explains the end of the latest pod. */
@@ -263,10 +263,10 @@ static void why_ended(const struct call *c, const struct object *work, json_t *l
     const char *node = json_string_value(json_object_get(one, "node"));
     const char *error = json_string_value(json_object_get(one, "error"));
     if (node && error) {
-        str_addf(&text, "Last time, on %s: %s.", node, error);
+        str_addf(&text, "Last failure, on node %s: %s.", node, error);
         hint_at_log(last, work->id, &text);
     } else {
-        str_add(&text, "'berth events' says what went wrong.");
+        str_add(&text, "See 'berth events' for the cause.");
     }
     say(lines, &text);
 }
@@ -276,7 +276,7 @@ static void why_advice(const struct forecast_run *run, json_t *lines)
 {
     CLEANUP(str) struct str text = {0};
     for (size_t i = 0; run && i < run->advice_len; i++) {
-        str_addf(&text, "What would help: %s", run->advice[i].text);
+        str_addf(&text, "Suggestion: %s", run->advice[i].text);
         say(lines, &text);
     }
 }
@@ -292,7 +292,7 @@ static void why_waits(struct call *c, const struct object *work, const struct co
         char times[40] = "once";
         if (failures > 1)
             (void)snprintf(times, sizeof times, "%" PRIu64 " times in a row", failures);
-        str_addf(&text, "It failed %s; the next try is in %" PRId64 " s.", times,
+        str_addf(&text, "Failed %s; the next attempt is in %" PRId64 " s.", times,
                  (again_ns - c->now_ns) / 1000000000 + 1);
         say(lines, &text);
         why_ended(c, work, lines);
@@ -300,23 +300,23 @@ static void why_waits(struct call *c, const struct object *work, const struct co
     }
     if (work->work->begin_ns > c->now_ns) {
         char begin[TIMESTAMP_MAX];
-        str_addf(&text, "It does not start before %s.", timestamp_text(work->work->begin_ns, begin));
+        str_addf(&text, "Start time: not before %s.", timestamp_text(work->work->begin_ns, begin));
         say(lines, &text);
         return;
     }
     if (!scheduler_pending(control_scheduler(c->control), work->id, &p)) {
-        str_add(&text, n->stopping ? "It gets a new place when what is stopping has ended."
-                                   : "The next plan will look at it; the last one was made before it came.");
+        str_add(&text, n->stopping ? "A new pod starts when the stopping pods have ended."
+                                   : "Not yet considered by the scheduler; wait for the next plan.");
         say(lines, &text);
         return;
     }
-    str_addf(&text, "%zu of %" PRIu32 " pods have no place:", p.ordinals_len, work->work->replicas);
+    str_addf(&text, "%zu of %" PRIu32 " pods are pending:", p.ordinals_len, work->work->replicas);
     say(lines, &text);
     for (size_t i = 0; i < p.reasons_len; i++) {
         const struct berth_reason *r = &p.reasons[i];
         str_addf(&text, "  %s", r->text);
         if (r->only && r->only < r->nodes)
-            str_addf(&text, " (for %" PRIu64 " of them this is all)", r->only);
+            str_addf(&text, " (for %" PRIu64 " of them this is the only reason)", r->only);
         say(lines, &text);
     }
     why_advice(run, lines);
@@ -327,17 +327,17 @@ static void why_failed(const struct call *c, const struct object *work, struct s
     CLEANUP(json) json_t *doc = object_doc(work);
     CLEANUP(json) json_t *last = last_show(c->state, work->id);
     const char *error = json_string_value(json_object_get(doc, "error"));
-    str_addf(text, "It has failed, and is not tried again: %s.", error ? error : "no reason given");
+    str_addf(text, "Failed, no further attempts: %s.", error ? error : "no reason given");
     hint_at_log(last, work->id, text);
     if (work->kind != KIND_JOB)
-        str_addf(text, " 'berth %s start %s' starts it again.", kinds[work->kind].name, work->id);
+        str_addf(text, " Start it again with 'berth %s start %s'.", kinds[work->kind].name, work->id);
 }
 
 static void why_cancelled(const struct object *work, struct str *text)
 {
     CLEANUP(json) json_t *doc = object_doc(work);
     const char *error = json_string_value(json_object_get(doc, "error"));
-    str_add(text, work->work->outcome == OUTCOME_PREEMPTED ? "It was preempted" : "It was cancelled");
+    str_add(text, work->work->outcome == OUTCOME_PREEMPTED ? "Preempted" : "Cancelled");
     str_addf(text, "%s%s.", error ? ": " : "", error ? error : "");
 }
 
@@ -372,18 +372,17 @@ void why_work(struct call *c, const struct object *work, const struct forecast_r
     else if (work->work->failed)
         why_failed(c, work, &text);
     else if (work->work->ended && work->kind == KIND_JOB)
-        str_add(&text, "It has ended well.");
+        str_add(&text, "Completed successfully.");
     else if (work->work->ended)
-        str_addf(&text, "It has ended by itself; 'berth %s start %s' starts it again.", kinds[work->kind].name,
-                 work->id);
+        str_addf(&text, "Ended by itself; start it again with 'berth %s start %s'.", kinds[work->kind].name, work->id);
     else if (owner && owner->user->disabled)
-        str_addf(&text, "Its owner %s is disabled; 'berth user enable %s' brings it back.", owner->id, owner->id);
+        str_addf(&text, "The owner %s is disabled; enable the user with 'berth user enable %s'.", owner->id, owner->id);
     else if (work->work->held && work->kind == KIND_JOB)
-        str_addf(&text, "It is held; 'berth job release %s' lets it start.", work->id);
+        str_addf(&text, "Held; release it with 'berth job release %s'.", work->id);
     else if (work->work->waits)
         why_after(c, work, &text);
     else if (work->work->held)
-        str_addf(&text, "It is stopped; 'berth %s start %s' starts it.", kinds[work->kind].name, work->id);
+        str_addf(&text, "Stopped; start it with 'berth %s start %s'.", kinds[work->kind].name, work->id);
     if (text.len) {
         say(lines, &text);
         return;
@@ -405,8 +404,8 @@ void why_work(struct call *c, const struct object *work, const struct forecast_r
         say(lines, &text);
     }
     if (json_array_size(lines) == 0) {
-        str_addf(&text, "It is as wished: %zu running, %zu ready, %zu ended of %" PRIu32 ".", n.running, n.ready,
-                 n.ended, work->work->replicas);
+        str_addf(&text, "Healthy: %zu running, %zu ready, %zu ended of %" PRIu32 ".", n.running, n.ready, n.ended,
+                 work->work->replicas);
         say(lines, &text);
     }
 }
@@ -414,20 +413,21 @@ void why_work(struct call *c, const struct object *work, const struct forecast_r
 static void why_node(struct call *c, const struct object *node, json_t *lines)
 {
     static const char *const sentences[] = {
-        [BERTH_NODE_READY] = "It is ready and takes work.",
-        [BERTH_NODE_JOINING] = "It is joining: its agent has not reported yet.",
-        [BERTH_NODE_CORDONED] = "It is cordoned: it keeps what it has and gets nothing new.",
-        [BERTH_NODE_DRAINING] = "It is being drained: what it has moves away.",
-        [BERTH_NODE_LOST] = "It is lost: its agent has stopped reporting. Is it running, and can it reach this daemon?",
+        [BERTH_NODE_READY] = "Ready; accepts new work.",
+        [BERTH_NODE_JOINING] = "Joining: the agent has not reported yet.",
+        [BERTH_NODE_CORDONED] = "Cordoned: existing instances keep running; no new work is placed here.",
+        [BERTH_NODE_DRAINING] = "Draining: instances are moving to other nodes.",
+        [BERTH_NODE_LOST] = "Lost: the agent has stopped reporting. Check that the agent runs and can reach this "
+                            "daemon.",
     };
     CLEANUP(str) struct str text = {0};
     str_add(&text, sentences[node->node->state]);
     say(lines, &text);
     size_t instances = node_instances(node->node);
-    str_addf(&text, "%zu instance%s on it.", instances, instances == 1 ? " is" : "s are");
+    str_addf(&text, "%zu instance%s on this node.", instances, instances == 1 ? " is" : "s are");
     say(lines, &text);
     if (scheduler_seen(control_scheduler(c->control)).alarm) {
-        str_add(&text, "More than a third of all nodes are lost, so nothing is replaced.");
+        str_add(&text, "More than a third of all nodes are lost, so no instances are replaced.");
         say(lines, &text);
     }
 }
@@ -454,7 +454,7 @@ int why_run(struct call *c)
     const struct object *o =
         fits ? call_object(c, kind, c->args[1], kind == KIND_NODE ? PERMIT_CLUSTER : PERMIT_READ) : NULL;
     if (!fits)
-        return err_set(&c->err, ENOENT, "there is no why for '%s'; ask about an app, job, vm or node", c->args[0]);
+        return err_set(&c->err, ENOENT, "'%s' cannot be explained; expected an app, job, vm or node", c->args[0]);
     if (!o)
         return -c->err.code;
     if (kind != KIND_NODE && advice_ask(c, o, &run))

@@ -87,9 +87,9 @@ static void why_tells_what_a_plan_has_shown(void **state)
     CALL(&k, 201, ALICE, "POST", "/v1/apps", "{name: more, command: [x], requests: {cpu: 2}}");
     kit_plan(&k);
     CALL(&k, 200, ALICE, "GET", "/v1/why/app/more", NULL);
-    SAYS(&k, "What would help: with 1 of cpu instead of 2, the pod starts on n");
+    SAYS(&k, "Suggestion: with 1 of cpu instead of 2, the pod starts on n");
     CALL(&k, 200, ALICE, "GET", "/v1/why/app/web", NULL);
-    assert_null(strstr(k.text, "What would help"));
+    assert_null(strstr(k.text, "Suggestion"));
     CALL(&k, 200, ALICE, "PATCH", "/v1/apps/more", "{requests: {cpu: 1}}");
     kit_plan(&k);
     CALL(&k, 200, ALICE, "GET", "/v1/apps/more", NULL);
@@ -133,7 +133,7 @@ static void a_model_that_no_node_has_is_warned_of(void **state)
          "{id: g1, state: ready, allocatable: {cpu: 4, memory: 16Gi}, gpus: [{count: 2, model: A100}, {model: T4}]}");
     for (size_t i = 0; i < COUNT(rows); i++) {
         CALL(&k, 201, ALICE, "POST", "/v1/jobs", rows[i].body);
-        (void)snprintf(want, sizeof want, "no node has a GPU of the model %s; there are A100 or T4",
+        (void)snprintf(want, sizeof want, "no node has a GPU of model %s; available models: A100 or T4",
                        rows[i].models ? rows[i].models : "");
         if (rows[i].models)
             assert_string_equal(kit_text(&k, "warnings/0"), want);

@@ -205,7 +205,7 @@ static void quotas_are_named(void **state)
     kit_plan(&k);
     CALL(&k, 200, ALICE, "GET", "/v1/jobs/3/why", NULL);
     assert_string_equal(kit_text(&k, "quotas/0/quota"), "group/red");
-    SAYS(&k, "group/red holds 2 gpu, of 2 gpu at most; it asks for 1 gpu");
+    SAYS(&k, "group/red uses 2 gpu of at most 2 gpu; this job requests 1 gpu");
     kit_done(&k);
 }
 
@@ -418,13 +418,13 @@ static void bad_questions_are_refused(void **state)
         int status;
         const char *body, *says;
     } rows[] = {
-        {400, "{}",                                                        "nothing would be different" },
-        {400, "{nodes: []}",                                               "nothing would be different" },
-        {400, "{nodes: [{count: 1}]}",                                     "either like"                },
-        {400, "{nodes: [{like: n1, label: a, count: 1}]}",                 "either like"                },
-        {400, "{nodes: [{like: n1}]}",                                     "count: expected how many"   },
-        {400, "{nodes: [{like: n1, count: 501}]}",                         "500 at most"                },
-        {400, "{nodes: [{like: n1, count: 300}, {like: n1, count: 300}]}", "500 nodes at most"          },
+        {400, "{}",                                                        "no change to try"           },
+        {400, "{nodes: []}",                                               "no change to try"           },
+        {400, "{nodes: [{count: 1}]}",                                     "either `like`"              },
+        {400, "{nodes: [{like: n1, label: a, count: 1}]}",                 "either `like`"              },
+        {400, "{nodes: [{like: n1}]}",                                     "count: expected the number" },
+        {400, "{nodes: [{like: n1, count: 501}]}",                         "at most 500"                },
+        {400, "{nodes: [{like: n1, count: 300}, {like: n1, count: 300}]}", "500 nodes are allowed"      },
         {400, "{nodes: [{like: n1, count: -3}]}",                          "only 2 such nodes are ready"},
         {400, "{nodes: [{label: '=x', count: -1}]}",                       "expected KEY=VALUE"         },
         {400, "{nodes: [{like: n1, count: 1, size: 2}]}",                  "size"                       },

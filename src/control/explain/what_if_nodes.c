@@ -13,9 +13,10 @@
 
 #define AT(field) offsetof(struct what_if_node, field)
 static const struct key node_rows[] = {
-    KEY("like", "node", "as this one is", text_read, .at = AT(like)),
-    KEY("label", "text", "instead: as those with this label are, `KEY=VALUE` or `KEY`", text_read, .at = AT(label)),
-    KEY("count", "whole number", "so many more; below 0: so many fewer", i32_read, .at = AT(count)),
+    KEY("like", "node", "copies of this node", text_read, .at = AT(like)),
+    KEY("label", "text", "instead: copies of the nodes with this label, `KEY=VALUE` or `KEY`", text_read,
+        .at = AT(label)),
+    KEY("count", "whole number", "the number of nodes to add; below 0: to remove", i32_read, .at = AT(count)),
 };
 #undef AT
 static KEY_TABLE(node_keys_of, "what-if node", node_rows);
@@ -24,9 +25,9 @@ static int node_finish(struct reader *r, void *item)
 {
     const struct what_if_node *n = item;
     if (!n->like == !n->label)
-        return err_set(r->err, EINVAL, "give either like, a node, or label, KEY=VALUE");
+        return err_set(r->err, EINVAL, "give either `like`, a node, or `label`, KEY=VALUE");
     if (n->count == 0 || abs(n->count) > WHAT_IF_NODES_MAX)
-        return err_set(r->err, EINVAL, "count: expected how many nodes more, or below 0 how many fewer, %d at most",
+        return err_set(r->err, EINVAL, "count: expected the number of nodes to add, or below 0 to remove; at most %d",
                        WHAT_IF_NODES_MAX);
     return 0;
 }
@@ -240,8 +241,7 @@ static int pattern_read(struct drafting *d, const struct what_if_node *asked, st
     }
     ret->like = state_find(d->c->state, KIND_NODE, asked->like);
     if (!ret->like)
-        return err_set(&d->c->err, ENOENT, "no node %s; 'berth get nodes' lists those there are",
-                       quote(asked->like, shown));
+        return err_set(&d->c->err, ENOENT, "no node %s; see 'berth get nodes'", quote(asked->like, shown));
     *ret_doc = object_doc(ret->like); /* the parsed node refers to its texts */
     return node_doc_read(*ret_doc, d->arena, &ret->doc, &d->c->err);
 }
@@ -258,7 +258,7 @@ static int draft(struct drafting *d, const struct what_if_node *asked)
         return take_away(d, &pattern, (size_t)-asked->count);
     const struct object *like = first_like(d, &pattern);
     if (!like)
-        return err_set(&d->c->err, ENOENT, "no node has the label %s; 'berth get nodes -o yaml' shows labels",
+        return err_set(&d->c->err, ENOENT, "no node has the label %s; see 'berth get nodes -o yaml'",
                        quote(asked->label, shown));
     for (int32_t i = 0; i < asked->count; i++)
         draft_new(d, like);
@@ -273,8 +273,8 @@ int what_if_nodes(struct call *c, const struct what_if_node *asked, size_t len, 
     for (size_t i = 0; i < len && i < WHAT_IF_LISTED_MAX; i++)
         all += (size_t)abs(asked[i].count);
     if (len > WHAT_IF_LISTED_MAX || all > WHAT_IF_NODES_MAX)
-        return err_set(&c->err, EINVAL, "nodes: %d entries and %d nodes at most can be tried at once",
-                       WHAT_IF_LISTED_MAX, WHAT_IF_NODES_MAX);
+        return err_set(&c->err, EINVAL, "nodes: at most %d entries and %d nodes are allowed", WHAT_IF_LISTED_MAX,
+                       WHAT_IF_NODES_MAX);
     struct what_if_nodes made = {.docs = json_array(), .drafts = ARENA_ARRAY(arena, struct forecast_draft, all + 1)};
     struct drafting d = {.c = c, .arena = arena, .to = &made};
     for (size_t i = 0; i < len && rc == 0; i++)

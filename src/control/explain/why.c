@@ -55,7 +55,7 @@ static void quota_add(struct call *c, const char *id, const struct quota_doc *q,
         if (!more || !berth_quota_use(state_cluster(c->state), id, limit->resource, &use) ||
             use.held + more <= limit->amount)
             continue;
-        const char *text = arena_fmt(&c->arena, "%s holds %s, of %s at most; it asks for %s", id,
+        const char *text = arena_fmt(&c->arena, "%s uses %s of at most %s; this job requests %s", id,
                                      quota_amount_text(limit->resource, use.held, &c->arena),
                                      quota_amount_text(limit->resource, limit->amount, &c->arena),
                                      quota_amount_text(limit->resource, more, &c->arena));
@@ -104,7 +104,7 @@ static json_t *after_json(struct call *c, const struct work_doc *d)
         (void)json_array_append_new(list, json_pack("{s:I, s:s, s:s}", "job", (json_int_t)a->job, "when",
                                                     after_when_name(a->when), "state",
                                                     sees ? work_state_word(c->state, o, c->now_ns)
-                                                    : o  ? "not yours to see"
+                                                    : o  ? "no permission"
                                                          : "gone"));
     }
     return list;

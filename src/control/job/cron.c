@@ -43,8 +43,7 @@ static int job_is_right(struct call *c, const char *owner, const json_t *job)
     static const char *const not_said[] = {"id", "owner", "roles"};
     for (size_t i = 0; i < sizeof not_said / sizeof *not_said; i++)
         if (json_object_get(job, not_said[i]))
-            return err_set(&c->err, EINVAL, "job: %s: is not for a job that a schedule makes; leave it out",
-                           not_said[i]);
+            return err_set(&c->err, EINVAL, "job: %s: not allowed in the job of a schedule; leave it out", not_said[i]);
     struct change tried;
     change_init(&tried, c->state, &c->arena);
     struct change kept = c->change;
@@ -71,7 +70,7 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
     if (rc == 0 && (rc = cron_parse(d.schedule, &t, &c->err)) < 0)
         return err_prefix(&c->err, "schedule");
     if (rc == 0 && cron_next(&t, c->now_ns) == BERTH_NEVER_NS)
-        return err_set(&c->err, EINVAL, "schedule: there is no such day");
+        return err_set(&c->err, EINVAL, "schedule: this date does not exist");
     if (rc == 0 && !(old && json_equal(json_object_get(old, "job"), d.job)))
         rc = job_is_right(c, d.owner, d.job);
     return rc;
@@ -234,7 +233,7 @@ static void cancel_open(struct call *call, const json_t *jobs)
         json_t *doc = job && !job->work->finished_ns ? change_edit(&call->change, KIND_JOB, job->id) : NULL;
         if (!doc || job->work->failed || job->work->ended)
             continue;
-        outcome_put(doc, "cancelled", OUTCOME_CANCELLED, "its schedule has made the next one");
+        outcome_put(doc, "cancelled", OUTCOME_CANCELLED, "replaced by the next job of the schedule");
     }
 }
 
@@ -286,9 +285,9 @@ static void make_due(struct call *call, const struct object *cron, const struct 
     if (rc < 0) { /* discard the change; only record the attempt */
         change_done(&call->change);
         change_init(&call->change, call->state, &call->arena);
-        tell(call, cron, arena_fmt(&call->arena, "no job was made: %s", call->err.text));
+        tell(call, cron, arena_fmt(&call->arena, "no job was created: %s", call->err.text));
     } else if (skipped) {
-        tell(call, cron, "no job was made: the last one is not over");
+        tell(call, cron, "no job was created: the previous one has not ended");
     }
     json_t *doc = change_edit(&call->change, KIND_CRON, cron->id);
     (void)json_object_set_new(doc, "last", json_string(timestamp_text(call->now_ns, now)));

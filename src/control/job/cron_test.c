@@ -84,7 +84,7 @@ static void they_overlap_as_they_are_told(void **state)
             last = kit_number(&j->k, "jobs/2");
     STATE(j, first, "ended");
     STATE(j, second, "ended");
-    SAYS(&j->k, "its schedule has made the next one");
+    SAYS(&j->k, "replaced by the next job of the schedule");
     STATE(j, last, "pending");
 }
 
@@ -131,9 +131,9 @@ static void what_is_wrong_is_refused(void **state)
         {400, ALICE, "{name: c, job: {command: [x]}}",                                   "schedule: missing"        },
         {400, ALICE, "{name: c, schedule: '* * * * *'}",                                 "job: missing"             },
         {400, ALICE, "{name: c, schedule: '* *', job: {command: [x]}}",                  "schedule: "               },
-        {400, ALICE, "{name: c, schedule: '0 0 30 2 *', job: {command: [x]}}",           "there is no such day"     },
+        {400, ALICE, "{name: c, schedule: '0 0 30 2 *', job: {command: [x]}}",           "this date does not exist" },
         {400, ALICE, "{name: c, schedule: '@daily', job: {command: x}}",                 "job: command: expected"   },
-        {400, ALICE, "{name: c, schedule: '@daily', job: {owner: bob}}",                 "job: owner: is not for"   },
+        {400, ALICE, "{name: c, schedule: '@daily', job: {owner: bob}}",                 "job: owner: not allowed"  },
         {400, ALICE, "{name: c, schedule: '@daily', overlap: no, job: {}}",              "overlap: expected"        },
         {400, ALICE, "{name: c, schedule: '@daily', keep: -1, job: {}}",                 "keep: expected"           },
         {403, ALICE, "{name: c, owner: bob, schedule: '@daily', job: {command: [x]}}",   "may not create crons"     },

@@ -89,7 +89,7 @@ static int field_of(const struct field *f, const char *text, size_t len, uint64_
     do {
         if (!part_of(f, &at, &bits) || (*at && *at != ','))
             return err_set(err, EINVAL,
-                           "%s is no %s; expected numbers from %u to %u like \"*\", \"5\", \"1-5\" or \"*/2\"",
+                           "%s is not a valid %s; expected numbers from %u to %u like \"*\", \"5\", \"1-5\" or \"*/2\"",
                            quote(buf, shown), f->what, f->min, f->max);
     } while (*at++ == ',');
     *ret = bits;
@@ -122,7 +122,7 @@ int cron_parse(const char *text, struct cron_time *ret, struct berth_err *err)
     char shown[QUOTE_MAX];
     const char *at = spelled_out(text);
     if (*at == '@')
-        return err_set(err, EINVAL, "%s is not known; say @hourly, @daily, @weekly, @monthly or @yearly",
+        return err_set(err, EINVAL, "%s is unknown; expected @hourly, @daily, @weekly, @monthly or @yearly",
                        quote(text, shown));
     for (size_t i = 0; i < FIELDS; i++) {
         at += strspn(at, " \t");

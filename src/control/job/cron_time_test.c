@@ -65,22 +65,22 @@ static void what_is_wrong_is_named(void **state)
     static const struct {
         const char *text, *words;
     } rows[] = {
-        {"",               "has 0 fields"                },
-        {"* * * *",        "has 4 fields"                },
-        {"* * * * * *",    "has more than five fields"   },
-        {"60 * * * *",     "\"60\" is no minute"         },
-        {"* 24 * * *",     "\"24\" is no hour"           },
-        {"* * 0 * *",      "\"0\" is no day of the month"},
-        {"* * * 13 *",     "\"13\" is no month"          },
-        {"* * * * 8",      "\"8\" is no day of the week" },
-        {"*/0 * * * *",    "\"*/0\" is no minute"        },
-        {"5-1 * * * *",    "\"5-1\" is no minute"        },
-        {"1,,2 * * * *",   "is no minute"                },
-        {"1, * * * *",     "is no minute"                },
-        {"mon * * * *",    "\"mon\" is no minute"        },
-        {"* * * * monday", "is no day of the week"       },
-        {"-1 * * * *",     "is no minute"                },
-        {"@often",         "\"@often\" is not known"     },
+        {"",               "has 0 fields"                         },
+        {"* * * *",        "has 4 fields"                         },
+        {"* * * * * *",    "has more than five fields"            },
+        {"60 * * * *",     "\"60\" is not a valid minute"         },
+        {"* 24 * * *",     "\"24\" is not a valid hour"           },
+        {"* * 0 * *",      "\"0\" is not a valid day of the month"},
+        {"* * * 13 *",     "\"13\" is not a valid month"          },
+        {"* * * * 8",      "\"8\" is not a valid day of the week" },
+        {"*/0 * * * *",    "\"*/0\" is not a valid minute"        },
+        {"5-1 * * * *",    "\"5-1\" is not a valid minute"        },
+        {"1,,2 * * * *",   "is not a valid minute"                },
+        {"1, * * * *",     "is not a valid minute"                },
+        {"mon * * * *",    "\"mon\" is not a valid minute"        },
+        {"* * * * monday", "is not a valid day of the week"       },
+        {"-1 * * * *",     "is not a valid minute"                },
+        {"@often",         "\"@often\" is unknown"                },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct cron_time t;

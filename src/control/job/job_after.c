@@ -18,7 +18,7 @@ static const char *to_do(enum after_when when)
     case AFTER_STARTED: return "to start";
     case AFTER_FAILED: return "to fail";
     case AFTER_ENDED: return "to end";
-    default: return "to end well";
+    default: return "to succeed";
     }
 }
 
@@ -26,7 +26,7 @@ static const char *to_do(enum after_when when)
 static const char *fate(const struct object *job)
 {
     const struct work_view *v = job->work;
-    return v->cancelled ? "was cancelled" : v->failed ? "has failed" : "has ended well";
+    return v->cancelled ? "was cancelled" : v->failed ? "has failed" : "has succeeded";
 }
 
 static enum job_wait after_wait(const struct object *of, enum after_when when)
@@ -60,8 +60,8 @@ enum job_wait job_wait(struct jobs *j, const struct object *job, struct arena *a
         const struct object *of = state_find(s, KIND_JOB, id);
         enum job_wait one = after_wait(of, a->when);
         if (one == WAIT_NEVER) {
-            *ret_text = arena_fmt(arena, "it was to wait for job %s %s, and that %s", id, to_do(a->when),
-                                  of ? fate(of) : "is gone");
+            *ret_text = arena_fmt(arena, "the dependency on job %s %s cannot be met: that job %s", id, to_do(a->when),
+                                  of ? fate(of) : "was deleted");
             return one;
         }
         if (one == WAIT_OPEN && worst == WAIT_MET)
@@ -71,7 +71,7 @@ enum job_wait job_wait(struct jobs *j, const struct object *job, struct arena *a
     const struct object *before = d.job.singleton && worst == WAIT_MET ? jobs_elder(j, job) : NULL;
     if (!before)
         return worst;
-    *ret_text = arena_fmt(arena, "waits for job %s, an earlier one of its name, to end", before->id);
+    *ret_text = arena_fmt(arena, "waits for the earlier job %s of the same name to end", before->id);
     return WAIT_OPEN;
 }
 

@@ -91,8 +91,8 @@ static void instance_outcome(struct change *change, const struct object *instanc
 static void expired(struct change *change, const struct object *job, const struct object *instance,
                     const struct work_doc *d)
 {
-    const char *error = arena_fmt(change->arena, "it ran for longer than its time limit of %s",
-                                  duration_text(d->job.time_limit_ns, change->arena));
+    const char *error =
+        arena_fmt(change->arena, "exceeded its time limit of %s", duration_text(d->job.time_limit_ns, change->arena));
     if (!job->work->array) {
         instance_outcome(change, instance, OUTCOME_TIMED_OUT);
         end_job(change, job->id, "failed", OUTCOME_TIMED_OUT, error);
@@ -145,18 +145,18 @@ void job_task_stopped(struct change *change, const struct object *instance, enum
     if (preempted)
         instance_outcome(change, instance, OUTCOME_PREEMPTED);
     if (preempted)
-        notice_add(change, job, TOLD_PREEMPTED, by ? arena_fmt(change->arena, "it was stopped for job %s", by) : NULL,
+        notice_add(change, job, TOLD_PREEMPTED, by ? arena_fmt(change->arena, "job %s needed its resources", by) : NULL,
                    now_ns);
     if (preempted && how)
         end_job(change, job->id, how, OUTCOME_PREEMPTED,
-                by ? arena_fmt(change->arena, "it was stopped for job %s", by) : "it was stopped for others");
+                by ? arena_fmt(change->arena, "job %s needed its resources", by) : "other jobs needed its resources");
     else if (preempted)
         attain(change, job, instance, now_ns);
     else if (op == BERTH_STOP)
         expired(change, job, instance, &d);
     else if (how)
         end_job(change, job->id, how, OUTCOME_NODE_LOST,
-                arena_fmt(change->arena, "its node %s was lost, and it is not to run again", instance->instance->node));
+                arena_fmt(change->arena, "node %s was lost, and the job is not requeued", instance->instance->node));
 }
 
 void job_tell_preempted(struct control *c, const char *workload, uint32_t ordinal, const char *node, const char *by)
@@ -165,7 +165,7 @@ void job_tell_preempted(struct control *c, const char *workload, uint32_t ordina
     char text[EVENT_TEXT_MAX];
     if (!work)
         return;
-    (void)snprintf(text, sizeof text, "pod %" PRIu32 " on %s was stopped for %s%s", ordinal, node,
+    (void)snprintf(text, sizeof text, "pod %" PRIu32 " on %s was preempted by %s%s", ordinal, node,
                    by ? "job " : "others", by ? by : "");
     struct event event = {.type = "Preempted",
                           .kind = work->kind,

@@ -226,7 +226,7 @@ static void fail_others(struct looking *l, const struct object *job, const char 
         char number[24];
         const struct object *other = state_find(l->change.state, KIND_JOB, str_u64(n, number));
         if (other && other != job && other->work->of == of)
-            fail_one(l, other, outcome, arena_fmt(&l->arena, "job %s of its set %s", job->id, how));
+            fail_one(l, other, outcome, arena_fmt(&l->arena, "job %s of the set %s", job->id, how));
     }
 }
 
@@ -266,7 +266,7 @@ static void tasks_over(struct looking *l, const struct object *job)
     for (size_t i = 0; i < len; i++)
         bad += job->work->instances[i]->instance->failed;
     json_t *doc = change_edit(&l->change, KIND_JOB, job->id);
-    const char *error = bad ? arena_fmt(&l->arena, "%zu of its %zu tasks have failed", bad, len) : NULL;
+    const char *error = bad ? arena_fmt(&l->arena, "%zu of %zu tasks have failed", bad, len) : NULL;
     outcome_put(doc, bad ? "failed" : "ended", outcome_of_tasks(job), error);
     if (bad)
         tell(l, job, "Failed", error);
@@ -391,7 +391,7 @@ static void look_at_dates(struct looking *l)
         if (!v || !v->begin_by_ns || v->started_ns || marked(job) || first_run(job))
             continue;
         if (v->begin_by_ns < l->now_ns && !full(l)) {
-            fail_job(l, job, "it could not begin in time to end by its deadline");
+            fail_job(l, job, "the job could not start in time to end by its deadline");
             l->decided++;
             vec_push(&j->batch, j->dated.at[i]);
         } else if (v->begin_by_ns < j->dated_next_ns) {
@@ -526,8 +526,7 @@ int jobs_leaving(struct jobs *j, struct change *change, const char *id, struct b
         if (!waiter || !waiter->work->waits || marked(waiter) || !change_read(change, KIND_JOB, waiter->id))
             continue;
         if (told++ == LOOKS_MAX)
-            return err_set(err, EBUSY, "more than %d jobs wait for job %s; cancel it first, so that they are told",
-                           LOOKS_MAX, id);
+            return err_set(err, EBUSY, "more than %d jobs depend on job %s; cancel it first", LOOKS_MAX, id);
         job_after_drop(change, waiter, job);
     }
     return 0;

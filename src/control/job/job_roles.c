@@ -18,10 +18,10 @@ static int role_doc(struct call *c, const json_t *roles, size_t i, json_t **ret)
     if (!name || !*name)
         return err_set(&c->err, EINVAL, "roles[%zu]: name: missing", i);
     if (json_object_get(role, "array") || json_object_get(role, "roles") || json_object_get(role, "gang"))
-        return err_set(&c->err, EINVAL, "roles[%zu]: array, gang and roles are not for one role of a set", i);
+        return err_set(&c->err, EINVAL, "roles[%zu]: array, gang and roles are not allowed in a role", i);
     for (size_t j = 0; j < i; j++)
         if (strcmp(json_string_value(json_object_get(json_array_get(roles, j), "name")), name) == 0)
-            return err_set(&c->err, EINVAL, "roles[%zu]: name: %.80s is there twice", i, name);
+            return err_set(&c->err, EINVAL, "roles[%zu]: name: %.80s is listed twice", i, name);
     json_t *doc = json_deep_copy(c->body);
     (void)json_object_del(doc, "roles");
     json_object_foreach((json_t *)role, key, value)(void) json_object_set(doc, key, value);
@@ -58,7 +58,7 @@ int job_submit(struct call *c)
     if (!json_is_array(roles) || len == 0 || len > ROLES_MAX)
         return err_set(&c->err, EINVAL, "roles: expected a list of 1 to %d roles", ROLES_MAX);
     if (json_object_get(c->body, "array") || json_object_get(c->body, "gang"))
-        return err_set(&c->err, EINVAL, "%s: is not for a set of roles, which start together anyway",
+        return err_set(&c->err, EINVAL, "%s: not allowed with roles, which always start together",
                        json_object_get(c->body, "array") ? "array" : "gang");
     CLEANUP(json) json_t *ids = json_array();
     for (size_t i = 0; i < len; i++) {

@@ -13,7 +13,7 @@ int job_refuse_keys(struct call *c, const json_t *doc)
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)doc, key, value) if (job_key_is(key)) return err_set(&c->err, EINVAL,
-                                                                                       "%s: is of jobs", key);
+                                                                                       "%s: is only for jobs", key);
     return 0;
 }
 
@@ -30,12 +30,12 @@ static int deadline_check(struct call *c, const json_t *old, const json_t *doc, 
     if (!t->deadline_ns || (same(old, doc, "deadline") && same(old, doc, "estimate")))
         return 0;
     if (t->deadline_ns <= c->now_ns)
-        return err_set(&c->err, EINVAL, "deadline: that was %s ago",
+        return err_set(&c->err, EINVAL, "deadline: expected a time in the future; this was %s ago",
                        duration_text(c->now_ns - t->deadline_ns, &c->arena));
     if (!need_ns) /* otherwise the job would count as one hour and might never start */
-        return err_set(&c->err, EINVAL, "deadline: say with estimate or time_limit how long the job takes, too");
+        return err_set(&c->err, EINVAL, "deadline: needs an estimate or a time_limit");
     if (t->deadline_ns - c->now_ns < need_ns)
-        return err_set(&c->err, EINVAL, "deadline: that is in %s, and the job needs %s",
+        return err_set(&c->err, EINVAL, "deadline: is in %s, but the job needs %s",
                        duration_text(t->deadline_ns - c->now_ns, &c->arena), duration_text(need_ns, &c->arena));
     return 0;
 }
@@ -64,9 +64,9 @@ static int after_check(struct call *c, const char *id, const json_t *old, const 
         if (waited_before(&before.job, t->after[i].job))
             continue;
         if (t->after[i].job >= (uint64_t)own)
-            return err_set(&c->err, EINVAL, "after[%zu]: job %s is no earlier job", i, of);
+            return err_set(&c->err, EINVAL, "after[%zu]: job %s does not exist", i, of);
         if (!change_read(&c->change, KIND_JOB, of) || (o && !call_sees(c, o)))
-            return err_set(&c->err, EINVAL, "after[%zu]: there is no job %s; 'berth get jobs' lists yours", i, of);
+            return err_set(&c->err, EINVAL, "after[%zu]: there is no job %s; see 'berth get jobs'", i, of);
     }
     return 0;
 }
@@ -78,11 +78,11 @@ int job_check(struct call *c, const char *id, const json_t *old, const json_t *d
         return err_set(&c->err, EINVAL, "estimate: %s is more than the time limit, %s",
                        duration_text(t->estimate_ns, &c->arena), duration_text(t->time_limit_ns, &c->arena));
     if (t->array.count && d->workload.gang && *d->workload.gang)
-        return err_set(&c->err, EINVAL, "gang: tasks of an array run each for itself; leave one of them out");
+        return err_set(&c->err, EINVAL, "gang: cannot be combined with an array");
     if (t->singleton && (!d->name || !*d->name))
-        return err_set(&c->err, EINVAL, "singleton: it waits for jobs of the same name; give it one");
+        return err_set(&c->err, EINVAL, "singleton: needs a job name");
     if (t->deadline_ns && d->workload.begin_ns >= t->deadline_ns)
-        return err_set(&c->err, EINVAL, "begin: is not before the deadline");
+        return err_set(&c->err, EINVAL, "begin: must be before the deadline");
     int rc = deadline_check(c, old, doc, t);
     if (rc == 0 && !json_equal(json_object_get(old, "notify"), json_object_get(doc, "notify")))
         rc = notice_check(c, t, &c->err);
@@ -98,6 +98,6 @@ int job_hold_check(struct call *c, const json_t *old, const json_t *doc)
     bool held = json_is_true(json_object_get(doc, "hold"));
     if (!by || held || permit(&c->caller, PERMIT_MANAGE, "", ""))
         return 0;
-    return err_set(&c->err, EACCES, "an operator holds it, so %s cannot release it; ask one",
-                   owner ? owner : "its owner");
+    return err_set(&c->err, EACCES, "this job was held by an operator, so %s cannot release it; ask an operator",
+                   owner ? owner : "the owner");
 }

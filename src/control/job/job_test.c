@@ -16,7 +16,7 @@ static void a_job_that_ends_is_marked(void **state)
     assert_true(json_is_true(kit_at(&j->k, "ended")));
     assert_int_equal(kit_number(&j->k, "generation"), 1);
     job_do(j, 409, ALICE, a, "hold");
-    SAYS(&j->k, "has ended; submit it again, or requeue it");
+    SAYS(&j->k, "has ended; submit or requeue it");
 }
 
 static void what_is_wrong_is_refused(void **state)
@@ -25,20 +25,20 @@ static void what_is_wrong_is_refused(void **state)
     static const struct {
         const char *who, *body, *words;
     } rows[] = {
-        {ALICE, "{after: [99]}",                                    "after[0]: job 99 is no earlier job"                },
+        {ALICE, "{after: [99]}",                                    "after[0]: job 99 does not exist"                   },
         {BOB,   "{after: [1]}",                                     "after[0]: there is no job 1"                       },
         {ALICE, "{after: [0]}",                                     "after[0]: expected the number of a job"            },
-        {ALICE, "{singleton: true}",                                "singleton: it waits for jobs of the same"          },
-        {ALICE, "{deadline: '2020-01-01T00:00:00Z'}",               "deadline: that was "                               },
-        {ALICE, "{deadline: '2026-03-01T12:30:00Z', estimate: 1h}", "deadline: that is in 30m"                          },
-        {ALICE, "{deadline: '2026-03-01T12:30:00Z'}",               "deadline: say with estimate or time_limit how long"},
+        {ALICE, "{singleton: true}",                                "singleton: needs a job name"                       },
+        {ALICE, "{deadline: '2020-01-01T00:00:00Z'}",               "deadline: expected a time in the future; this was "},
+        {ALICE, "{deadline: '2026-03-01T12:30:00Z', estimate: 1h}", "deadline: is in 30m, but the job needs 1h"         },
+        {ALICE, "{deadline: '2026-03-01T12:30:00Z'}",               "deadline: needs an estimate or a time_limit"       },
         {ALICE, "{estimate: 2h, time_limit: 1h}",                   "estimate: 2h is more than the time limit, 1h"      },
-        {ALICE, "{array: 0-9, gang: true}",                         "gang: tasks of an array run each"                  },
+        {ALICE, "{array: 0-9, gang: true}",                         "gang: cannot be combined with an array"            },
         {ALICE, "{roles: []}",                                      "roles: expected a list of 1 to 32"                 },
-        {ALICE, "{roles: [{name: a}, {name: a}]}",                  "roles[1]: name: a is there twice"                  },
+        {ALICE, "{roles: [{name: a}, {name: a}]}",                  "roles[1]: name: a is listed twice"                 },
         {ALICE, "{roles: [{replicas: 2}]}",                         "roles[0]: name: missing"                           },
-        {ALICE, "{roles: [{name: a, min: 5}]}",                     "roles[0]: min: 5 is more than there are"           },
-        {ALICE, "{array: 0-3, roles: [{name: a}]}",                 "array: is not for a set of roles"                  },
+        {ALICE, "{roles: [{name: a, min: 5}]}",                     "roles[0]: min: 5 exceeds the number"               },
+        {ALICE, "{array: 0-3, roles: [{name: a}]}",                 "array: not allowed with roles"                     },
     };
     submit(j, ALICE, "{command: [x]}");
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -46,7 +46,7 @@ static void what_is_wrong_is_refused(void **state)
         SAYS(&j->k, rows[i].words);
     }
     CALL(&j->k, 400, ALICE, "POST", "/v1/apps", "{name: a, command: [x], time_limit: 1h}");
-    SAYS(&j->k, "time_limit: is of jobs");
+    SAYS(&j->k, "time_limit: is only for jobs");
     CALL(&j->k, 200, ALICE, "GET", "/v1/jobs", NULL);
     assert_int_equal(json_array_size(kit_at(&j->k, "items")), 1);
 }
@@ -58,16 +58,17 @@ static void who_waits_begins_or_fails(void **state)
     static const struct {
         const char *when, *end, *want, *words;
     } rows[] = {
-        {"ok",     "state: ended",           "running", ""                                                            },
-        {"ok",     "state: failed, exit: 3", "failed",  "it was to wait for job %lld to end well, and that has failed"},
-        {"failed", "state: failed, exit: 3", "running", ""                                                            },
-        {"failed", "state: ended",           "failed",  "to fail, and that has ended well"                            },
-        {"ended",  "state: ended",           "running", ""                                                            },
-        {"ended",  "state: failed, exit: 3", "running", ""                                                            },
-        {"ok",     "cancel",                 "failed",  "and that was cancelled"                                      },
-        {"failed", "cancel",                 "running", ""                                                            },
-        {"ok",     "delete",                 "failed",  "and that is gone"                                            },
-        {"ended",  "delete",                 "running", ""                                                            },
+        {"ok",     "state: ended",           "running", ""                                             },
+        {"ok",     "state: failed, exit: 3", "failed",
+         "the dependency on job %lld to succeed cannot be met: that job has failed"                    },
+        {"failed", "state: failed, exit: 3", "running", ""                                             },
+        {"failed", "state: ended",           "failed",  "to fail cannot be met: that job has succeeded"},
+        {"ended",  "state: ended",           "running", ""                                             },
+        {"ended",  "state: failed, exit: 3", "running", ""                                             },
+        {"ok",     "cancel",                 "failed",  "and that was cancelled"                       },
+        {"failed", "cancel",                 "running", ""                                             },
+        {"ok",     "delete",                 "failed",  "and that is gone"                             },
+        {"ended",  "delete",                 "running", ""                                             },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         char body[160], words[160], url[64];
@@ -128,7 +129,7 @@ static void a_singleton_waits_for_its_elders(void **state)
     STATE(j, a, "starting");
     STATE(j, other, "starting");
     STATE(j, b, "waiting");
-    SAYS(&j->k, "an earlier one of its name");
+    SAYS(&j->k, "of the same name to end");
     tasks_say(j, a, "state: ended");
     STATE(j, b, "starting");
 }
@@ -343,7 +344,7 @@ static void an_array_is_one_record(void **state)
     assert_string_equal(kit_text(&j->k, "finished"), "");
     tasks_say(j, a, "state: ended");
     STATE(j, a, "failed");
-    SAYS(&j->k, "3 of its 4 tasks have failed");
+    SAYS(&j->k, "3 of 4 tasks have failed");
     CALL(&j->k, 200, ALICE, "GET", "/v1/instances", NULL);
     SAYS(&j->k, "\"failed\":true");
     SAYS(&j->k, "\"exit\":7");
@@ -439,7 +440,7 @@ static void deadlines_pass(void **state)
     STATE(j, a, "pending");
     kit_sleep(&j->k, 10);
     STATE(j, a, "failed");
-    SAYS(&j->k, "it could not begin in time to end by its deadline");
+    SAYS(&j->k, "the job could not start in time to end by its deadline");
     CALL(&j->k, 200, ADMIN, "GET", "/v1/jobs", NULL);
     STATE(j, b, "running");
 }
@@ -483,7 +484,7 @@ static void an_operators_hold_is_an_operators(void **state)
     job_do(j, 200, ALICE, a, "release");
     job_do(j, 200, ADMIN, a, "hold");
     job_do(j, 403, ALICE, a, "release");
-    SAYS(&j->k, "an operator holds it");
+    SAYS(&j->k, "held by an operator");
     char url[64];
     (void)snprintf(url, sizeof url, "/v1/jobs/%lld", (long long)a);
     CALL(&j->k, 403, ALICE, "PATCH", url, "{hold: false}");
@@ -553,13 +554,13 @@ static void who_runs_too_long_has_failed(void **state)
     STATE(j, a, "stopping");
     tasks_say(j, a, "state: stopped");
     STATE(j, a, "failed");
-    SAYS(&j->k, "it ran for longer than its time limit of 1m30s");
+    SAYS(&j->k, "exceeded its time limit of 1m30s");
     STATE(j, b, "stopping");
     tasks_say(j, b, "state: stopped");
     STATE(j, b, "failed");
-    SAYS(&j->k, "2 of its 2 tasks have failed");
+    SAYS(&j->k, "2 of 2 tasks have failed");
     CALL(&j->k, 200, ALICE, "GET", "/v1/instances", NULL);
-    SAYS(&j->k, "it ran for longer than its time limit of 1m30s");
+    SAYS(&j->k, "exceeded its time limit of 1m30s");
 }
 
 static void who_is_stopped_for_others_waits_or_is_cancelled(void **state)
@@ -580,7 +581,7 @@ static void who_is_stopped_for_others_waits_or_is_cancelled(void **state)
     STATE(j, b, "ended");
     assert_true(json_is_true(kit_at(&j->k, "cancelled")));
     char words[80];
-    (void)snprintf(words, sizeof words, "it was stopped for job %lld", (long long)c);
+    (void)snprintf(words, sizeof words, "job %lld needed its resources", (long long)c);
     SAYS(&j->k, words);
     STATE(j, c, "starting");
     CALL(&j->k, 200, ALICE, "GET", "/v1/events", NULL);
@@ -603,7 +604,7 @@ static void who_shall_not_run_again_does_not(void **state)
     STATE(j, c, "failed");
     kit_sleep(&j->k, 60); /* the node is lost */
     STATE(j, a, "failed");
-    SAYS(&j->k, "its node n1 was lost, and it is not to run again");
+    SAYS(&j->k, "node n1 was lost, and the job is not requeued");
     STATE(j, b, "pending");
 }
 

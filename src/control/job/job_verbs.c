@@ -75,7 +75,7 @@ int job_refuse_over(struct call *c, const char *id, const json_t *doc)
                                                                       : NULL;
     if (!how)
         return 0;
-    return err_set(&c->err, EBUSY, "job %s %s; submit it again, or requeue it", id, how);
+    return err_set(&c->err, EBUSY, "job %s %s; submit or requeue it", id, how);
 }
 
 /* ---- hold and release -------------------------------------------------------------------------------------------- */
@@ -124,12 +124,11 @@ int job_hold_running_check(struct call *c, const char *id, const json_t *old, co
     size_t running = running_of(job);
     if (running)
         return err_set(&c->err, EBUSY,
-                       "job %s has %zu of %" PRIu32 " tasks running, and a hold keeps only a pending job; to stop it "
-                       "as well, say --stop (?stop=true)",
+                       "job %s has %zu of %" PRIu32 " tasks running, and a hold affects only pending jobs; to stop "
+                       "it as well, use --stop (?stop=true)",
                        id, running, job->work->replicas);
     if (is_coming(c, id))
-        return err_set(&c->err, EBUSY, "job %s is being placed at this moment; ask again, or say --stop (?stop=true)",
-                       id);
+        return err_set(&c->err, EBUSY, "job %s is being placed; try again, or use --stop (?stop=true)", id);
     return 0;
 }
 
@@ -182,7 +181,7 @@ static int cancel(struct call *c, const char *id, json_t *doc, const void *arg)
     if (outcome == OUTCOME_CANCELLED)
         return 0;
     if (outcome)
-        return err_set(&c->err, EBUSY, "job %s has ended already: %s", id, work_outcome_name(outcome));
+        return err_set(&c->err, EBUSY, "job %s has already ended: %s", id, work_outcome_name(outcome));
     outcome_put(doc, "cancelled", OUTCOME_CANCELLED, NULL);
     if (!job || job->work->instances_len == 0)
         (void)json_object_set_new(doc, "finished", json_string(timestamp_text(c->now_ns, now)));
@@ -222,7 +221,7 @@ static int requeue(struct call *c, const char *id, json_t *doc, const void *arg)
     const struct object *job = state_find(c->state, KIND_JOB, id);
     (void)arg;
     if (is_coming(c, id))
-        return err_set(&c->err, EBUSY, "job %s is being placed at this moment; ask again", id);
+        return err_set(&c->err, EBUSY, "job %s is being placed; try again", id);
     for (size_t i = 0; i < sizeof over / sizeof *over; i++)
         (void)json_object_del(doc, over[i]);
     json_int_t attempt = json_integer_value(json_object_get(doc, "attempt"));

@@ -40,7 +40,7 @@ int notice_secret(const struct control *c, const char *named, struct arena *aren
     int rc = doc ? secret_open(c, id, doc, &data, err) : 0;
     const char *text = json_string_value(json_object_get(data, slash ? slash + 1 : ""));
     if (rc == 0 && !text)
-        rc = err_set(err, EINVAL, "there is no secret %s; name one as NAME.OWNER/KEY, made with 'berth secret set'",
+        rc = err_set(err, EINVAL, "there is no secret %s; expected NAME.OWNER/KEY; create one with 'berth secret set'",
                      quote(named, shown));
     if (rc == 0)
         *ret = arena_strdup(arena, text);
@@ -111,8 +111,8 @@ int notice_allow_check(const char *allow, struct berth_err *err)
         struct address_range range;
         if (strncmp(at, "https://", 8) != 0 && strncmp(at, "http://", 7) != 0 && !address_range_parse(at, len, &range))
             return err_set(err, EINVAL,
-                           "notify_allow: '%.*s' is neither the beginning of a URL, like https://hooks.example.org/, "
-                           "nor an address or a range, like 10.1.0.0/16",
+                           "notify_allow: '%.*s' is neither a URL prefix, like https://hooks.example.org/, nor an "
+                           "address or a range, like 10.1.0.0/16",
                            (int)(len < 60 ? len : 60), at);
         at += len + (at[len] == ',');
     }
@@ -135,15 +135,14 @@ int notice_check(const struct call *c, const struct job_terms *terms, struct ber
         const char *to = terms->notify[i].to;
         bool url = strstr(to, "://") != NULL;
         if (url && notice_url_allowed(allow, to) == NOTICE_REFUSED)
-            rc =
-                err_set(err, EINVAL, "notify[%zu]: to: %s may not be posted to; the setting notify_allow says what may",
-                        i, quote(to, shown));
+            rc = err_set(err, EINVAL, "notify[%zu]: to: %s is not allowed by the setting notify_allow", i,
+                         quote(to, shown));
         else if (!url && !notice_mail(to))
-            rc = err_set(err, EINVAL, "notify[%zu]: to: %s is no address like a@b.org", i, quote(to, shown));
+            rc = err_set(err, EINVAL, "notify[%zu]: to: %s is not an address like a@b.org", i, quote(to, shown));
         else if (!url && !mail)
             rc = err_set(
                 err, EINVAL,
-                "notify[%zu]: to: no mail is sent from here; an administrator can set smtp_url, or name a mail_command in "
+                "notify[%zu]: to: mail is not configured; an administrator can set smtp_url, or mail_command in "
                 "berthd's configuration file",
                 i);
     }

@@ -133,7 +133,7 @@ static const char *mail_body(struct errand *e, const json_t *doc, const char *fr
                      "Job %s%s%s%s %s at %s.\r\n%s%s%s",
                      from, to, text_at(doc, "job"), text_at(doc, "event"), text_at(doc, "job"), *name ? " (" : "", name,
                      *name ? ")" : "",
-                     strcmp(text_at(doc, "event"), "preempted") == 0 ? "was stopped for others"
+                     strcmp(text_at(doc, "event"), "preempted") == 0 ? "was preempted"
                      : strcmp(text_at(doc, "event"), "failed") == 0  ? "has failed"
                      : strcmp(text_at(doc, "event"), "ended") == 0   ? "has ended"
                                                                      : "has started",
@@ -152,7 +152,7 @@ static int posting_make(struct errand *e, const json_t *doc)
         enum notice_allowed allowed = notice_url_allowed(p->allow, to);
         p->host_named = allowed == NOTICE_NAMED;
         if (allowed == NOTICE_REFUSED)
-            return err_set(&e->err, EPERM, "the setting notify_allow forbids it");
+            return err_set(&e->err, EPERM, "the setting notify_allow does not allow this URL");
         p->url = arena_strdup(&e->arena, to);
         p->body = json_body(e, doc);
         const char *secret = "";
@@ -167,7 +167,7 @@ static int posting_make(struct errand *e, const json_t *doc)
     p->mail_command = e->notices->post.mail_command;
     p->smtp_url = !p->mail_command && *smtp ? smtp : NULL;
     if (!mail || !notice_mail(p->from) || (!p->mail_command && !p->smtp_url))
-        return err_set(&e->err, EPERM, "no mail is sent from here, or an address is none");
+        return err_set(&e->err, EPERM, "mail is not configured, or an address is invalid");
     p->mail = arena_strdup(&e->arena, mail);
     p->body = mail_body(e, doc, p->from, p->mail);
     return 0;
@@ -199,7 +199,7 @@ static void finish(struct errand *e, const char *why)
     log_write(c->env.log, c->now_ns, LEVEL_WARN, "notice.failed", LOG_TEXT("job", text_at(doc, "job")),
               LOG_TEXT("text", why));
     char message[EVENT_TEXT_MAX];
-    (void)snprintf(message, sizeof message, "%.80s could not be told that it has %.20s: %.100s", text_at(doc, "to"),
+    (void)snprintf(message, sizeof message, "the notification of %.80s (%.20s) failed: %.100s", text_at(doc, "to"),
                    text_at(doc, "event"), why);
     struct event event = {.type = "NotifyFailed",
                           .kind = KIND_JOB,
@@ -243,7 +243,7 @@ static void start(struct errand *e, const struct object *o)
     bool old = !at || timestamp_parse(at, &at_ns, NULL) < 0 ||
                n->control->now_ns - at_ns > (int64_t)NOTICE_AGE_S_MAX * SECOND_NS;
     if (old || posting_make(e, doc) < 0) {
-        finish(e, old ? "it is too old" : e->err.text);
+        finish(e, old ? "the notification is too old" : e->err.text);
         n->dirty = true;
         return;
     }

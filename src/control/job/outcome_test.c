@@ -162,7 +162,7 @@ static void a_preempted_job_is_told_apart(void **state)
     char url[64];
     (void)snprintf(url, sizeof url, "/v1/why/jobs/%lld", (long long)cancel);
     CALL(&j->k, 200, ALICE, "GET", url, NULL);
-    SAYS(&j->k, "It was preempted: it was stopped for job");
+    SAYS(&j->k, "Preempted: job");
 }
 
 static void a_lost_node_is_told_apart(void **state)
@@ -174,7 +174,7 @@ static void a_lost_node_is_told_apart(void **state)
     kit_sleep(&j->k, 60);
     OUTCOME(j, a, "node-lost");
     job_do(j, 409, ALICE, a, "cancel");
-    SAYS(&j->k, "has ended already: node-lost");
+    SAYS(&j->k, "has already ended: node-lost");
 }
 
 static void a_cancel_of_an_ended_job_says_so(void **state)
@@ -185,7 +185,7 @@ static void a_cancel_of_an_ended_job_says_so(void **state)
     kit_plan(&j->k);
     tasks_say(j, a, "state: ended");
     job_do(j, 409, ALICE, a, "cancel");
-    SAYS(&j->k, "has ended already: succeeded");
+    SAYS(&j->k, "has already ended: succeeded");
     job_do(j, 200, ALICE, b, "cancel");
     job_do(j, 200, ALICE, b, "cancel"); /* a client may repeat the request */
     /* A set is cancelled by the number of any of its jobs, even of an ended one. */
@@ -272,7 +272,7 @@ static void a_node_counts_live_instances(void **state)
     CALL(&j->k, 200, ADMIN, "GET", "/v1/nodes/n1", NULL);
     assert_int_equal(kit_number(&j->k, "status/instances"), 0);
     CALL(&j->k, 200, ADMIN, "GET", "/v1/why/nodes/n1", NULL);
-    SAYS(&j->k, "0 instances are on it");
+    SAYS(&j->k, "0 instances are on this node");
     CALL(&j->k, 200, ADMIN, "GET", "/v1/instances?node=n1", NULL); /* the records belong to the job */
     assert_int_equal(json_array_size(kit_at(&j->k, "items")), 4);
 }

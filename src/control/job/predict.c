@@ -111,7 +111,7 @@ int predict_read(const json_t *doc, struct arena *arena, struct prediction_view 
         got[i] = number ? json_integer_value(number) : 0;
     }
     if (got[1] > INT64_MAX / MILLISECOND || got[2] > INT64_MAX / MILLISECOND)
-        return err_set(err, EBADMSG, "published: longer than any time");
+        return err_set(err, EBADMSG, "published: the time is too long");
     struct pasts *pasts = NULL;
     const json_t *list = json_object_get(published, "past");
     if (list && !pasts_read(list, pasts = arena_alloc(arena, sizeof *pasts)))

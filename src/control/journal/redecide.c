@@ -85,7 +85,7 @@ static json_t *record_of(struct call *c, struct looking *l)
     if (l->seq <= store_log_trimmed(store)) {
         (void)err_set(&c->err, ESTALE,
                       "record %" PRIu64
-                      " is in the journal's segments; where berthd runs, use: berth journal show --data DIR",
+                      " is in the journal's segments; on the host of berthd, use: berth journal show --data DIR",
                       l->seq);
         return NULL;
     }
@@ -182,11 +182,11 @@ static int outcome(struct redecide *r, struct call *c)
     json_decref(differences);
     if (r->rc == -ETIME)
         return err_set(&c->err, EIO,
-                       "the decision could not be made again within %d seconds; where berthd runs, use: berth replay",
+                       "the decision could not be repeated within %d seconds; on the host of berthd, use: berth replay",
                        REDECIDE_S);
     if (r->rc < 0)
         return err_set(&c->err, EIO, "%s", r->err.text);
-    return err_set(&c->err, ESTALE, "the state that this decision rests on is not in the journal any more");
+    return err_set(&c->err, ESTALE, "the state on which this decision is based is no longer in the journal");
 }
 
 static void after(void *ctx)
@@ -204,13 +204,13 @@ int audit_replay(struct call *c)
     const struct control_env *env = &c->control->env;
     struct looking l;
     if (r->running)
-        return err_set(&c->err, EDQUOT, "another decision is being made again; try again when that is done");
+        return err_set(&c->err, EDQUOT, "another decision is being repeated; try again later");
     CLEANUP(json) json_t *record = record_of(c, &l);
     const json_t *cycle = json_object_get(record, "cycle");
     if (!record)
         return -c->err.code;
     if (!cycle)
-        return err_set(&c->err, EINVAL, "record %" PRIu64 " is not of a decision", l.seq);
+        return err_set(&c->err, EINVAL, "record %" PRIu64 " is not a decision", l.seq);
     json_decref(r->differences);
     *r = (struct redecide){.control = r->control,
                            .dir = r->dir,

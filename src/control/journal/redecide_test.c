@@ -131,7 +131,7 @@ static void what_cannot_be_is_said(void **state)
         int status;
         const char *who, *method, *path, *says;
     } rows[] = {
-        {400, ADMIN,        "POST", "/v1/audit/1/replay",    "not of a decision"       },
+        {400, ADMIN,        "POST", "/v1/audit/1/replay",    "not a decision"          },
         {400, ADMIN,        "POST", "/v1/audit/some/replay", "number of a record"      },
         {400, ADMIN,        "GET",  "/v1/audit/0",           "number of a record"      },
         {404, ADMIN,        "POST", "/v1/audit/9999/replay", "no record 9999; the last"},
@@ -270,7 +270,7 @@ static void segments_are_read_too(void **state)
     /* Without the segments there is no initial state. */
     (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     assert_int_equal(replayed(&k, records[len - 1]), 410);
-    SAYS(&k, "rests on");
+    SAYS(&k, "is based");
     kit_done(&k);
 }
 

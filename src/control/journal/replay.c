@@ -58,7 +58,7 @@ static int stopped(struct replay *r)
 {
     if (!r->options->stop || !r->options->stop(r->options->ctx))
         return 0;
-    return err_set(r->err, ETIME, "there was no time to make it again");
+    return err_set(r->err, ETIME, "repeating the decision took too long");
 }
 
 static int record_read(struct replay *r, const struct store_record *record, json_t **ret)
@@ -130,7 +130,7 @@ static int collect(void *ctx, const struct store_record *record)
     r->result.records++;
     r->to_seq = record->seq;
     if (journal_kind_begins(record->record, JOURNAL_KUBE))
-        return err_set(r->err, EBADMSG, "this is a journal of berth-kube: 'berth-kube replay' makes its plans again");
+        return err_set(r->err, EBADMSG, "this is a journal of berth-kube: use 'berth-kube replay'");
     if (!scan_member(record->record, "cycle", &ignored))
         return 0;
     json_t *doc = NULL;

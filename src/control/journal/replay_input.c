@@ -32,11 +32,11 @@ static void say(const struct replay_touches *t, unsigned kind, struct str *to)
     uint64_t len = t->len[kind], kept = len < REPLAY_TOUCHES_MAX ? len : REPLAY_TOUCHES_MAX;
     str_addf(to, "the first input that differs is among the %s", kinds[kind].plural);
     if (len == 0)
-        str_add(to, ", of which none was written since they last were the same");
+        str_add(to, ", none of which was written since they last agreed");
     for (uint64_t i = len - kept; i < len; i++) {
         const struct replay_touch *at = &t->last[kind][i % REPLAY_TOUCHES_MAX];
-        str_addf(to, "%s%s by record %" PRIu64, i == len - kept ? "; written since they last were the same: " : ", ",
-                 at->key, at->record);
+        str_addf(to, "%s%s by record %" PRIu64, i == len - kept ? "; written since they last agreed: " : ", ", at->key,
+                 at->record);
     }
     if (len > kept)
         str_addf(to, ", and %" PRIu64 " before", len - kept);

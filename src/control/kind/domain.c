@@ -25,7 +25,7 @@ static int nodes_check(struct call *c, const json_t *old, const struct domain_do
         was = (struct domain_doc){0};
     for (size_t i = 0; i < d->nodes_len; i++)
         if (!among(was.nodes, was.nodes_len, d->nodes[i]) && !change_rest_on(&c->change, KIND_NODE, d->nodes[i]))
-            return err_set(&c->err, EINVAL, "nodes[%zu]: there is no node %.80s; 'berth get nodes' lists them", i,
+            return err_set(&c->err, EINVAL, "nodes[%zu]: there is no node %.80s; see 'berth get nodes'", i,
                            d->nodes[i]);
     return 0;
 }
@@ -39,8 +39,8 @@ static int apart_from(struct call *c, const char *other, const struct domain_doc
         return 0;
     for (size_t i = 0; i < d->nodes_len; i++)
         if (among(than.nodes, than.nodes_len, d->nodes[i]))
-            return err_set(&c->err, EINVAL, "nodes[%zu]: %.80s is in domain %s; take it out there first", i,
-                           d->nodes[i], other);
+            return err_set(&c->err, EINVAL, "nodes[%zu]: %.80s is in domain %s; remove it there first", i, d->nodes[i],
+                           other);
     return 0;
 }
 
@@ -83,7 +83,7 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     for (size_t i = 0; !next && i < len; i++)
         if (among(queues[i]->queue->domains, queues[i]->queue->domains_len, id) &&
             change_rest_on(&c->change, KIND_QUEUE, queues[i]->id))
-            return err_set(&c->err, EBUSY, "queue %s may use domain %s; change that first", queues[i]->id, id);
+            return err_set(&c->err, EBUSY, "queue %s uses domain %s; change the queue first", queues[i]->id, id);
     return 0;
 }
 

@@ -17,8 +17,7 @@ static int group_check(struct call *c, const struct crud *k, const char *id, con
         return rc;
     /* A manager may change the users of its group, but not the group itself. */
     if (c->caller.scope[PERMIT_USERS] != SCOPE_ALL)
-        return err_set(&c->err, EACCES, "the role %s may not change group %s; ask an administrator", c->caller.role,
-                       id);
+        return err_set(&c->err, EACCES, "role %s may not change group %s; ask an administrator", c->caller.role, id);
     return quota_check_group(c, id, &d);
 }
 
@@ -50,8 +49,7 @@ static int group_leaving(struct call *c, const struct crud *k, const char *id, c
     if (next)
         return 0;
     if (c->caller.scope[PERMIT_USERS] != SCOPE_ALL)
-        return err_set(&c->err, EACCES, "the role %s may not delete group %s; ask an administrator", c->caller.role,
-                       id);
+        return err_set(&c->err, EACCES, "role %s may not delete group %s; ask an administrator", c->caller.role, id);
     const char *user = member_of(&c->change, id);
     if (user)
         return err_set(&c->err, EBUSY, "user %s is in group %s; delete or move its users first", user, id);

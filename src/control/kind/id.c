@@ -30,7 +30,7 @@ int id_fold(const char *what, const char *text, char ret[static ID_MAX + 1], str
     size_t len = strlen(text);
 
     if (len == 0)
-        return err_set(err, EINVAL, "%s: is empty; 1 to %d letters, digits and '-' are needed", what, ID_MAX);
+        return err_set(err, EINVAL, "%s: is empty; expected 1 to %d letters, digits and '-'", what, ID_MAX);
     if (len > ID_MAX)
         return err_set(err, EINVAL, "%s: %s has %zu characters, more than %d", what, quote(text, shown), len, ID_MAX);
     for (size_t i = 0; i <= len; i++) {

@@ -22,8 +22,8 @@ int policy_known(struct call *c, const char *key, const char *name)
     if (change_rest_on(&c->change, KIND_POLICY, name) || plan_policy_built_in(name))
         return 0;
     const char *guess = suggest(name, candidate, c->state);
-    return err_set(&c->err, EINVAL, "%s: there is no policy %s%s%s%s 'berth policy list' lists those there are", key,
-                   quote(name, shown), guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : ";");
+    return err_set(&c->err, EINVAL, "%s: there is no policy %s%s%s%s see 'berth policy list'", key, quote(name, shown),
+                   guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : ";");
 }
 
 static const char *ranking_candidate(const void *ctx, size_t i)
@@ -84,13 +84,12 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     const char *used = json_string_value(json_object_get(settings, "policy"));
     const char *before = json_string_value(json_object_get(settings, "backfill_policy"));
     if ((used && strcmp(used, id) == 0) || (before && strcmp(before, id) == 0))
-        return err_set(&c->err, EBUSY, "policy %s is the one in force; set another in /v1/system/settings first", id);
+        return err_set(&c->err, EBUSY, "policy %s is in use; set another in /v1/system/settings first", id);
     const struct object *const *queues = state_list(c->state, KIND_QUEUE, &len);
     for (size_t i = 0; i < len; i++)
         if (queues[i]->queue->policy && strcmp(queues[i]->queue->policy, id) == 0 &&
             change_rest_on(&c->change, KIND_QUEUE, queues[i]->id))
-            return err_set(&c->err, EBUSY, "queue %s is ordered by policy %s; give it another first", queues[i]->id,
-                           id);
+            return err_set(&c->err, EBUSY, "queue %s uses policy %s; set another first", queues[i]->id, id);
     return 0;
 }
 

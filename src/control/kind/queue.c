@@ -20,11 +20,12 @@ static int tree_above(struct call *c, const char *id, const char *parent, size_t
     size_t levels = 1;
     for (const char *up = parent; up && *up; up = parent_of(c, up), levels++) {
         if (strcmp(up, id) == 0)
-            return err_set(&c->err, EINVAL, "parent: queue %s is below %s and cannot be its parent", parent, id);
+            return err_set(&c->err, EINVAL, "parent: queue %s is a descendant of %s and cannot be its parent", parent,
+                           id);
         if (levels > QUEUE_DEPTH_MAX)
             break;
         if (!change_rest_on(&c->change, KIND_QUEUE, up))
-            return err_set(&c->err, EINVAL, "parent: there is no queue %.80s; 'berth queues' lists them", up);
+            return err_set(&c->err, EINVAL, "parent: there is no queue %.80s; see 'berth queues'", up);
     }
     *ret = levels;
     return 0;
@@ -49,7 +50,7 @@ static int tree_check(struct call *c, const char *id, const char *parent)
     size_t above = 0;
     int rc = tree_above(c, id, parent, &above);
     if (rc == 0 && above + tree_below(c, id, 0) > QUEUE_DEPTH_MAX)
-        rc = err_set(&c->err, EINVAL, "parent: the tree of queues would be deeper than %d", QUEUE_DEPTH_MAX);
+        rc = err_set(&c->err, EINVAL, "parent: the queue tree would have more than %d levels", QUEUE_DEPTH_MAX);
     return rc;
 }
 
@@ -59,7 +60,7 @@ static int domains_check(struct call *c, const struct queue_doc *d)
 {
     for (size_t i = 0; i < d->domains_len; i++)
         if (!change_rest_on(&c->change, KIND_DOMAIN, d->domains[i]))
-            return err_set(&c->err, EINVAL, "domains[%zu]: there is no domain %.80s; 'berth get domains' lists them", i,
+            return err_set(&c->err, EINVAL, "domains[%zu]: there is no domain %.80s; see 'berth get domains'", i,
                            d->domains[i]);
     return 0;
 }
@@ -94,12 +95,12 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     for (size_t i = 0; i < len; i++)
         if (queues[i]->queue->parent && strcmp(queues[i]->queue->parent, id) == 0 &&
             change_rest_on(&c->change, KIND_QUEUE, queues[i]->id))
-            return err_set(&c->err, EBUSY, "queue %s is the parent of %s; delete or move that first", id,
+            return err_set(&c->err, EBUSY, "queue %s is the parent of %s; delete or move the child queue first", id,
                            queues[i]->id);
     if (strcmp(id, QUEUE_DEFAULT) == 0)
         return 0; /* the default queue exists without a document */
     if (routes_name(c, id))
-        return err_set(&c->err, EBUSY, "a rule of /v1/routes sends jobs to queue %s; change that first", id);
+        return err_set(&c->err, EBUSY, "a rule of /v1/routes sends jobs to queue %s; change the rule first", id);
     const struct object *const *jobs = state_list(c->state, KIND_JOB, &len);
     for (size_t i = 0; i < len; i++) {
         const struct work_view *v = jobs[i]->work;

@@ -67,7 +67,7 @@ static void users_stay_within_their_group(void **state)
         {ADMIN, "PATCH", "/v1/users/alice", "{quota: {totals: [{resource: gpu, hours: 101, period: 30d}]}}", 400,
          "100 gpu hours"                                                                                                                    },
         {ADMIN, "PATCH", "/v1/users/alice", "{quota: {totals: [{resource: gpu, hours: 1, period: 1d}]}}",    400,
-         "counts it over another period"                                                                                                    },
+         "has another period"                                                                                                               },
         {ADMIN, "PATCH", "/v1/users/alice", "{quota: {limits: {gpus: 1}}}",                                  400,
          "gpus: there is no such resource; did you mean \\\"gpu\\\"?"                                                                       },
         {CAROL, "PATCH", "/v1/groups/red",  "{level: 100}",                                                  403, "may not change group red"},
@@ -98,8 +98,8 @@ static void queues_are_a_tree(void **state)
     CALL(&k, 201, ADMIN, "POST", "/v1/domains", "{id: east, nodes: [n1]}");
     static const struct refused rows[] = {
         {ADMIN, "POST",   "/v1/queues",       "{id: x, parent: nowhere}",          400, "there is no queue nowhere"        },
-        {ADMIN, "PATCH",  "/v1/queues/whole", "{parent: prod}",                    400, "prod is below whole"              },
-        {ADMIN, "PATCH",  "/v1/queues/whole", "{parent: whole}",                   400, "is below whole"                   },
+        {ADMIN, "PATCH",  "/v1/queues/whole", "{parent: prod}",                    400, "prod is a descendant of whole"    },
+        {ADMIN, "PATCH",  "/v1/queues/whole", "{parent: whole}",                   400, "is a descendant of whole"         },
         {ADMIN, "POST",   "/v1/queues",       "{id: x, users: [nobody]}",          400, "users[0]: there is no user nobody"},
         {ADMIN, "POST",   "/v1/queues",       "{id: x, groups: [none]}",           400, "groups[0]: there is no group none"},
         {ADMIN, "POST",   "/v1/queues",       "{id: x, domains: [west]}",          400, "domains[0]: there is no domain"   },
@@ -118,7 +118,7 @@ static void queues_are_a_tree(void **state)
         CALL(&k, 201, ADMIN, "POST", "/v1/queues", body);
     }
     CALL(&k, 400, ADMIN, "POST", "/v1/queues", "{id: e, parent: d}");
-    SAYS(&k, "deeper than 6");
+    SAYS(&k, "more than 6 levels");
     CALL(&k, 200, ALICE, "GET", "/v1/queues/prod", NULL);
     assert_int_equal(kit_number(&k, "status/jobs"), 0);
     /* Two queues swap places: in between there is a cycle. */
@@ -150,7 +150,7 @@ static void a_queue_admits_whom_it_is_for(void **state)
     static const struct refused rows[] = {
         {ALICE, "POST", "/v1/jobs", "{queue: own}",                   403, "own is not for user alice; it is for user bob"},
         {ALICE, "POST", "/v1/jobs", "{queue: prd}",                   400, "did you mean prod?"                           },
-        {ALICE, "POST", "/v1/jobs", "{queue: prod, time_limit: 3h}",  400, "queue prod allows 2h at most"                 },
+        {ALICE, "POST", "/v1/jobs", "{queue: prod, time_limit: 3h}",  400, "queue prod allows at most 2h"                 },
         {ALICE, "POST", "/v1/jobs", "{queue: prod, domains: [west]}", 400, "runs jobs in east"                            },
     };
     refuse_all(&k, rows, COUNT(rows));
@@ -162,7 +162,7 @@ static void a_queue_admits_whom_it_is_for(void **state)
     (void)snprintf(path, sizeof path, "/v1/jobs/%lld", (long long)kit_number(&k, "id"));
     CALL(&k, 403, ALICE, "PATCH", path, "{queue: own}");
     CALL(&k, 409, ADMIN, "DELETE", "/v1/users/bob?force=true", NULL);
-    SAYS(&k, "queue own is for user bob");
+    SAYS(&k, "queue own is open to user bob");
     kit_plan(&k);
     (void)snprintf(path, sizeof path, "/v1/instances?workload=%lld", (long long)first);
     CALL(&k, 200, ADMIN, "GET", path, NULL);
@@ -180,11 +180,11 @@ static void more_than_is_admitted_is_refused(void **state)
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{requests: {cpu: 2}, replicas: 3}");
     static const struct refused rows[] = {
         {ALICE, "POST",  "/v1/jobs",   "{requests: {cpu: 3}}",                    403,
-         "quota user/alice: 6 cpu of 8 cpu are admitted; this job asks for 3 cpu, and 2 cpu would be accepted; ask a "
+         "quota user/alice: 6 cpu of 8 cpu are admitted; this job requests 3 cpu, and 2 cpu would be accepted; ask a "
          "manager of group red, or wait"                                                                                                      },
-        {ALICE, "POST",  "/v1/jobs",   "{requests: {cpu: 7}}",                    403, "quota user/alice: 6 cpu may be held at once"          },
-        {ALICE, "PATCH", "/v1/jobs/1", "{replicas: 5}",                           403, "this job asks for 10 cpu, and 8 cpu would be accepted"},
-        {ALICE, "POST",  "/v1/apps",   "{name: web, requests: {cpu: 3}}",         403, "this app asks for 3 cpu"                              },
+        {ALICE, "POST",  "/v1/jobs",   "{requests: {cpu: 7}}",                    403, "quota user/alice: at most 6 cpu at once"              },
+        {ALICE, "PATCH", "/v1/jobs/1", "{replicas: 5}",                           403, "this job requests 10 cpu, and 8 cpu would be accepted"},
+        {ALICE, "POST",  "/v1/apps",   "{name: web, requests: {cpu: 3}}",         403, "this app requests 3 cpu"                              },
         {ALICE, "POST",  "/v1/txn",
          "{changes: [{op: put, kind: app, id: a, object: {name: a, requests: {cpu: 1}}},"
          " {op: put, kind: app, id: b, object: {name: b, requests: {cpu: 2}}}]}", 403, "7 cpu of 8 cpu are admitted"                          },
@@ -213,15 +213,15 @@ static void policies_are_tried_first(void **state)
     CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: q, policy: mix}");
     CALL(&k, 200, ADMIN, "PATCH", "/v1/system/settings", "{policy: mine}");
     static const struct refused rows[] = {
-        {ADMIN, "PUT",    "/v1/policies/mine",   "{formula: 'age +'}",     400, "mula"                 },
-        {ADMIN, "PUT",    "/v1/policies/mix",    "{weights: {colour: 3}}", 400, "colour"               },
-        {ADMIN, "PUT",    "/v1/policies/mix",    "{ranking: fastest}",     400, "fastest"              },
-        {ADMIN, "DELETE", "/v1/policies/mix",    NULL,                     409, "queue q is ordered by"},
-        {ADMIN, "DELETE", "/v1/policies/mine",   NULL,                     409, "is the one in force"  },
-        {ADMIN, "PATCH",  "/v1/system/settings", "{policy: mien}",         400, "did you mean mine?"   },
-        {ADMIN, "PATCH",  "/v1/system/settings", "{backfill_policy: sfj}", 400, "did you mean sjf?"    },
-        {ADMIN, "PATCH",  "/v1/system/settings", "{charges: 'cpu'}",       400, "charges: expected"    },
-        {ALICE, "POST",   "/v1/policies",        "{id: p}",                403, "may not"              },
+        {ADMIN, "PUT",    "/v1/policies/mine",   "{formula: 'age +'}",     400, "mula"               },
+        {ADMIN, "PUT",    "/v1/policies/mix",    "{weights: {colour: 3}}", 400, "colour"             },
+        {ADMIN, "PUT",    "/v1/policies/mix",    "{ranking: fastest}",     400, "fastest"            },
+        {ADMIN, "DELETE", "/v1/policies/mix",    NULL,                     409, "queue q uses policy"},
+        {ADMIN, "DELETE", "/v1/policies/mine",   NULL,                     409, "is in use"          },
+        {ADMIN, "PATCH",  "/v1/system/settings", "{policy: mien}",         400, "did you mean mine?" },
+        {ADMIN, "PATCH",  "/v1/system/settings", "{backfill_policy: sfj}", 400, "did you mean sjf?"  },
+        {ADMIN, "PATCH",  "/v1/system/settings", "{charges: 'cpu'}",       400, "charges: expected"  },
+        {ALICE, "POST",   "/v1/policies",        "{id: p}",                403, "may not"            },
     };
     refuse_all(&k, rows, COUNT(rows));
     struct plan_policy p;
@@ -284,22 +284,21 @@ static void windows_and_domains(void **state)
     CALL(&k, 201, ADMIN, "POST", "/v1/domains", "{id: zest, require: {rack: {exists: true}}}");
     CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: q, domains: [west]}");
     static const struct refused rows[] = {
-        {ADMIN, "POST",   "/v1/domains",           "{id: d, nodes: [n1]}",                       400, "n1 is in domain east; take it out there"},
-        {ADMIN, "POST",   "/v1/domains",           "{id: d, nodes: [n9]}",                       400, "there is no node n9"                    },
-        {ADMIN, "DELETE", "/v1/domains/west",      NULL,                                         409, "queue q may use domain west"            },
-        {ADMIN, "PATCH",  "/v1/nodes/n1",          "{domain: west}",                             400, "n1 is in domain east, whose list has it"},
+        {ADMIN, "POST",   "/v1/domains",           "{id: d, nodes: [n1]}",                       400, "n1 is in domain east; remove it there"     },
+        {ADMIN, "POST",   "/v1/domains",           "{id: d, nodes: [n9]}",                       400, "there is no node n9"                       },
+        {ADMIN, "DELETE", "/v1/domains/west",      NULL,                                         409, "queue q uses domain west"                  },
+        {ADMIN, "PATCH",  "/v1/nodes/n1",          "{domain: west}",                             400, "n1 is in domain east, which lists the node"},
         {ADMIN, "PUT",    "/v1/nodes/n2/settings", "{labels: {rack: r2}, domain: east}",         400,
-         "n2 is in domain west, whose `require` holds for its labels"                                                                          },
-        {ADMIN, "POST",   "/v1/nodes",             "{id: n7, labels: {rack: r2}, domain: east}", 400, "n7 is in domain west"                   },
+         "n2 is in domain west, whose `require` matches the labels of the node"                                                                   },
+        {ADMIN, "POST",   "/v1/nodes",             "{id: n7, labels: {rack: r2}, domain: east}", 400, "n7 is in domain west"                      },
         {ADMIN, "POST",   "/v1/windows",
          "{id: w, start: '2026-03-02T00:00:00Z', duration: 1h, nodes: [n9], maintenance: true}", 400,
-         "there is no node n9"                                                                                                                 },
+         "there is no node n9"                                                                                                                    },
         {ADMIN, "POST",   "/v1/windows",
          "{id: w, start: '2026-03-02T00:00:00Z', duration: 1h, nodes: [n1], users: [zoe]}",      400,
-         "there is no user zoe"                                                                                                                },
+         "there is no user zoe"                                                                                                                   },
         {ADMIN, "POST",   "/v1/windows",
-         "{id: w, start: '2020-03-02T00:00:00Z', duration: 1h, nodes: [n1], users: [bob]}",      400,
-         "end: is over already"                                                                                                                },
+         "{id: w, start: '2020-03-02T00:00:00Z', duration: 1h, nodes: [n1], users: [bob]}",      400, "end: is in the past"                       },
     };
     refuse_all(&k, rows, COUNT(rows));
     CALL(&k, 200, ALICE, "GET", "/v1/domains/zest", NULL);
@@ -352,7 +351,7 @@ static void jobs_are_routed(void **state)
         {ADMIN, "PUT", "/v1/routes", "{rules: [{when: {queue: big}, queue: late}]}",                                400, "add waited"       },
         {ADMIN, "PUT", "/v1/routes",
          "{rules: [{when: {queue: big, waited: 1h}, queue: late}, {when: {queue: late, waited: 2h}, queue: big}]}", 400,
-         "could go round"                                                                                                                   },
+         "form a loop"                                                                                                                      },
         {ADMIN, "PUT", "/v1/routes", "{rules: [{when: {size: 3}, queue: big}]}",                                    400, "size"             },
     };
     refuse_all(&k, rows, COUNT(rows));
@@ -380,7 +379,7 @@ static void jobs_are_routed(void **state)
     assert_string_equal(kit_text(&k, "queue"), "late");
     assert_int_equal(kit_number(&k, "generation"), 1);
     CALL(&k, 200, ADMIN, "GET", "/v1/events", NULL);
-    SAYS(&k, "goes from queue big to late");
+    SAYS(&k, "moved from queue big to late");
     audited(&k);
     kit_done(&k);
 }
@@ -400,7 +399,7 @@ static void a_formula_may_fail_later(void **state)
     CALL(&k, 200, ADMIN, "GET", "/v1/instances", NULL);
     assert_int_equal(json_array_size(kit_at(&k, "items")), 9);
     CALL(&k, 200, ADMIN, "GET", "/v1/events", NULL);
-    SAYS(&k, "its formula fails");
+    SAYS(&k, "the formula fails");
     kit_done(&k);
 }
 
@@ -469,7 +468,7 @@ static void queues_inherit(void **state)
     CALL(&k, 201, ADMIN, "POST", "/v1/queues", "{id: low, parent: top, max_time: 3h}");
     CALL(&k, 403, BOB, "POST", "/v1/jobs", "{queue: low}");
     CALL(&k, 400, ALICE, "POST", "/v1/jobs", "{queue: low, time_limit: 150m}");
-    SAYS(&k, "allows 2h at most");
+    SAYS(&k, "allows at most 2h");
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{queue: low, requests: {cpu: 1}, replicas: 2}");
     struct plan_policy p;
     plan_policy_read(control_state(k.control), &p);

@@ -9,7 +9,7 @@
 
 static int built_in(struct call *c, const char *id)
 {
-    return err_set(&c->err, EBUSY, "role %s is built in and cannot be changed; define one of another name", id);
+    return err_set(&c->err, EBUSY, "role %s is built in and cannot be changed; define a role with another name", id);
 }
 
 static int role_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
@@ -24,8 +24,7 @@ static int role_check(struct call *c, const struct crud *k, const char *id, cons
     if (rc < 0)
         return rc;
     if (!caller_covers(&c->caller, scope) || !caller_covers(&c->caller, before))
-        return err_set(&c->err, EACCES,
-                       "permissions: role %s has more than your own role %s; nobody gives what they do not have", id,
+        return err_set(&c->err, EACCES, "permissions: role %s would have more permissions than your own role %s", id,
                        c->caller.role);
     return 0;
 }
@@ -68,7 +67,7 @@ static int role_leaving(struct call *c, const struct crud *k, const char *id, co
         return err_set(&c->err, EACCES, "role %s has more permissions than your own role %s", id, c->caller.role);
     const struct change_item *item = holder(&c->change, id);
     if (item)
-        return err_set(&c->err, EBUSY, "%s %s has the role %s; give it another first", kinds[item->kind].name, item->id,
+        return err_set(&c->err, EBUSY, "%s %s has the role %s; assign another first", kinds[item->kind].name, item->id,
                        id);
     return 0;
 }

@@ -54,7 +54,7 @@ static int seal(struct control *c, const char *id, const json_t *data, json_t **
     rc = crypto_secretbox_easy(sealed + NONCE, (const unsigned char *)plain, len, sealed, c->options.secret_key);
     wipe(plain, len);
     if (rc != 0)
-        return err_set(err, EIO, "the secret cannot be sealed");
+        return err_set(err, EIO, "the secret cannot be encrypted");
     *ret = json_string(sodium_bin2base64(text, text_len, sealed, sealed_len, BASE64));
     return 0;
 }
@@ -78,7 +78,10 @@ int secret_open(const struct control *c, const char *id, const json_t *doc, json
     mem_free(plain);
     const char *of = json_string_value(json_object_get(whole, "id"));
     if (!of || strcmp(of, id) != 0)
-        return err_set(err, EIO, "secret %s was sealed under another key than this daemon has; set it again", id);
+        return err_set(err, EIO,
+                       "secret %s is encrypted with a key that this daemon does not have; set the secret "
+                       "again",
+                       id);
     *ret = json_incref(json_object_get(whole, "data"));
     return 0;
 }
@@ -105,12 +108,12 @@ static int data_check(struct call *c, const json_t *data)
     const char *key;
     json_t *value;
     if (!json_is_object(data) || json_object_size(data) == 0 || json_object_size(data) > KEYS_MAX)
-        return err_set(&c->err, EINVAL, "data: expected an object of 1 to %d keys, each with its text", KEYS_MAX);
+        return err_set(&c->err, EINVAL, "data: expected an object of 1 to %d keys with text values", KEYS_MAX);
     json_object_foreach((json_t *)data, key, value)
     {
         size_t len = strlen(key);
         if (len == 0 || len > KEY_BYTES_MAX || strspn(key, allowed) != len)
-            return err_set(&c->err, EINVAL, "data: a key has only letters, digits, '_', '.' and '-', at most %d",
+            return err_set(&c->err, EINVAL, "data: a key has at most %d letters, digits, '_', '.' and '-'",
                            KEY_BYTES_MAX);
         if (!json_is_string(value) || json_string_length(value) > VALUE_BYTES_MAX)
             return err_set(&c->err, EINVAL, "data: %s: expected text of at most %d bytes", key, VALUE_BYTES_MAX);
@@ -128,8 +131,7 @@ static int normalise(struct call *c, const struct crud *k, json_t *body)
     (void)json_object_del(body, "keys"); /* set by the daemon only */
     (void)json_object_del(body, "sealed");
     if (c->request->idempotency_key)
-        return err_set(&c->err, EINVAL,
-                       "Idempotency-Key: not for secrets: nothing of them is kept beside them; PUT may be repeated");
+        return err_set(&c->err, EINVAL, "Idempotency-Key: not allowed for secrets; PUT may be repeated");
     return data ? data_check(c, data) : 0;
 }
 
@@ -243,7 +245,7 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
     (void)k;
     const char *owner = json_string_value(json_object_get(old, "owner"));
     const char *user = next || !owner ? NULL : named_by(c, id, owner);
-    return user ? err_set(&c->err, EBUSY, "secret %s is named by %s; change or delete that first", id, user) : 0;
+    return user ? err_set(&c->err, EBUSY, "secret %s is used by %s; change or delete that object first", id, user) : 0;
 }
 
 int secrets_check(struct call *c, const json_t *doc, const struct work_run *run)
@@ -259,7 +261,7 @@ int secrets_check(struct call *c, const json_t *doc, const struct work_run *run)
         const json_t *secret = own ? change_read(&c->change, KIND_SECRET, id) : NULL;
         if (!secret)
             return err_set(&c->err, EINVAL,
-                           "files[%zu]: secret: its owner has no secret %s; 'berth secret set' makes one", i,
+                           "files[%zu]: secret: the owner has no secret %s; create one with 'berth secret set'", i,
                            quote(f->secret, shown));
         if (!json_object_get(json_object_get(secret, "keys"), f->key))
             return err_set(&c->err, EINVAL, "files[%zu]: key: secret %s has no key %s", i, id, quote(f->key, shown));
@@ -301,7 +303,7 @@ int node_secret(struct call *c)
     if (!of || !permit(&c->caller, PERMIT_REPORT, of->id, ""))
         return crud_absent(c, KIND_NODE, c->args[0]);
     if (strcmp(c->caller.node, of->id) != 0)
-        return err_set(&c->err, EACCES, "secrets are told to nobody but the agent of the node that needs them");
+        return err_set(&c->err, EACCES, "only the agent of a node that needs a secret can read it");
     if (!strchr(c->args[1], '.') || crud_id(c, KIND_SECRET, c->args[1], &id) < 0)
         return crud_absent(c, KIND_SECRET, c->args[1]);
     const struct object *secret = state_find(c->state, KIND_SECRET, id);

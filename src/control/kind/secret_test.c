@@ -120,7 +120,7 @@ static void workloads_name_their_owners_secrets(void **state)
     }
     CALL(k, 201, ALICE, "POST", "/v1/apps", "{name: web, files: [{path: /p, secret: db, key: password}]}");
     CALL(k, 409, ALICE, "DELETE", "/v1/secrets/db", NULL);
-    SAYS(k, "is named by web.alice");
+    SAYS(k, "is used by web.alice");
     CALL(k, 200, ALICE, "PATCH", "/v1/apps/web", "{files: null}");
     CALL(k, 204, ALICE, "DELETE", "/v1/secrets/db", NULL);
     CALL(k, 404, ALICE, "GET", "/v1/secrets/db", NULL);
@@ -179,7 +179,7 @@ static void another_key_opens_nothing(void **state)
     k->other_key = true;
     kit_restart(k);
     CALL(k, 503, N1, "GET", "/v1/nodes/n1/secrets/db.alice", NULL);
-    SAYS(k, "set it again");
+    SAYS(k, "set the secret again");
     CALL(k, 200, ALICE, "PUT", "/v1/secrets/db", "{data: {password: again}}");
     CALL(k, 200, N1, "GET", "/v1/nodes/n1/secrets/db.alice", NULL);
     assert_string_equal(kit_text(k, "data/password"), "again");

@@ -74,9 +74,9 @@ static void keys_that_do_not_fit(void **state)
     static const struct {
         const char *url, *body, *words;
     } rows[] = {
-        {"/v1/jobs", "{restart_policy: always}",                    "a job is on-failure or never"},
-        {"/v1/jobs", "{restart_policy: never, retries: 2}",         "retries: there are none"     },
-        {"/v1/apps", "{name: a, retries: 2}",                       "retries: is of jobs"         },
+        {"/v1/jobs", "{restart_policy: always}",                    "expected on-failure or never"},
+        {"/v1/jobs", "{restart_policy: never, retries: 2}",         "retries: not allowed"        },
+        {"/v1/apps", "{name: a, retries: 2}",                       "retries: is only for jobs"   },
         {"/v1/apps", "{name: a, mounts: [{path: /a, volume: no}]}", "there is no volume"          },
         {"/v1/apps", "{name: a, health: {http: web}}",              "health: there is no endpoint"},
     };

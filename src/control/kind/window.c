@@ -31,7 +31,9 @@ static int room_check(struct call *c, const char *id)
         }
     }
     return others < WINDOWS_MAX ? 0
-                                : err_set(&c->err, EINVAL, "there are %zu windows that are not over; at most %d may be",
+                                : err_set(&c->err, EINVAL,
+                                          "there are %zu active or future windows; at most %d are "
+                                          "allowed",
                                           others, WINDOWS_MAX);
 }
 
@@ -44,11 +46,10 @@ static int check(struct call *c, const struct crud *k, const char *id, const jso
         rc = people_check(c, d.users, d.users_len, d.groups, d.groups_len);
     for (size_t i = 0; rc == 0 && i < d.nodes_len; i++)
         if (!change_rest_on(&c->change, KIND_NODE, d.nodes[i]))
-            rc = err_set(&c->err, EINVAL, "nodes[%zu]: there is no node %.80s; 'berth get nodes' lists them", i,
-                         d.nodes[i]);
+            rc = err_set(&c->err, EINVAL, "nodes[%zu]: there is no node %.80s; see 'berth get nodes'", i, d.nodes[i]);
     if (rc == 0 && d.end_ns <= c->now_ns &&
         (!old || !json_equal(json_object_get(old, "end"), json_object_get(doc, "end"))))
-        rc = err_set(&c->err, EINVAL, "end: is over already");
+        rc = err_set(&c->err, EINVAL, "end: is in the past");
     if (rc == 0 && (!old || is_over(c, old)) && d.end_ns > c->now_ns)
         rc = room_check(c, id);
     return rc;

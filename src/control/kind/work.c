@@ -43,7 +43,7 @@ static int normalise(struct call *c, const struct crud *k, json_t *body)
     }
     (void)json_object_del(body, "kind");
     if (resources && json_object_get(body, "requests"))
-        return err_set(&c->err, EINVAL, "resources: is another word for requests; give one of them");
+        return err_set(&c->err, EINVAL, "resources: is an alias of requests; give only one");
     if (resources) {
         (void)json_object_set(body, "requests", resources);
         (void)json_object_del(body, "resources");
@@ -62,9 +62,9 @@ static int owner_of(struct call *c, json_t *doc, const char **ret_owner)
     if (given && !owner)
         return err_set(&c->err, EINVAL, "owner: expected the id of a user");
     if (!given && !c->caller.user[0])
-        return err_set(&c->err, EINVAL, "owner: say whose it shall be; an agent owns nothing");
+        return err_set(&c->err, EINVAL, "owner: missing; an agent owns no objects");
     if (owner && strcasecmp(owner, "system") == 0)
-        return err_set(&c->err, EACCES, "services of the system are not made by hand; see /v1/system/services");
+        return err_set(&c->err, EACCES, "system services cannot be created; see /v1/system/services");
     if (owner) {
         int rc = id_fold("owner", owner, folded, &c->err);
         if (rc < 0)
@@ -91,7 +91,7 @@ static int identify_job(struct call *c, const struct crud *k, const char *arg, j
     const char *owner;
     (void)arg; /* a client cannot choose a number */
     if (json_object_get(doc, "id"))
-        return err_set(&c->err, EINVAL, "id: is given out by the daemon; leave it out");
+        return err_set(&c->err, EINVAL, "id: is set by the daemon; leave it out");
     int rc = owner_of(c, doc, &owner);
     if (rc < 0)
         return rc;
@@ -115,9 +115,9 @@ static int name_of(struct call *c, const char *arg, json_t *doc, const char **re
     if (name && strchr(name, '.'))
         return err_set(&c->err, EINVAL, "name: %s may have only letters, digits and '-'", quote(name, shown));
     if (head && name && strcasecmp(head, name) != 0)
-        return err_set(&c->err, EINVAL, "name: %.80s is not that of %.80s", name, id);
+        return err_set(&c->err, EINVAL, "name: %.80s does not match %.80s", name, id);
     if (dot && member(doc, "owner") && strcasecmp(dot + 1, member(doc, "owner")) != 0)
-        return err_set(&c->err, EINVAL, "owner: %.80s is not that of %.80s", member(doc, "owner"), id);
+        return err_set(&c->err, EINVAL, "owner: %.80s does not match %.80s", member(doc, "owner"), id);
     if (dot)
         (void)json_object_set_new(doc, "owner", json_string(dot + 1));
     *ret_name = name ? name : head;

@@ -33,12 +33,12 @@ static int kind_keys(struct call *c, enum kind kind, const json_t *doc)
         bool app, job, vm;
         const char *instead;
     } rows[] = {
-        {"hold",            false, true,  false, "is of jobs; say stopped"                          },
-        {"stopped",         true,  false, true,  "is of apps and vms; say hold"                     },
-        {"endpoints",       true,  false, false, "are of apps, and of vms that are virtual machines"},
-        {"settings",        true,  false, true,  "are of apps and vms"                              },
-        {"settings_schema", true,  false, true,  "is of apps and vms"                               },
-        {"retries",         false, true,  false, "is of jobs"                                       },
+        {"hold",            false, true,  false, "is only for jobs; use stopped"         },
+        {"stopped",         true,  false, true,  "is only for apps and vms; use hold"    },
+        {"endpoints",       true,  false, false, "are only for apps and virtual machines"},
+        {"settings",        true,  false, true,  "are only for apps and vms"             },
+        {"settings_schema", true,  false, true,  "is only for apps and vms"              },
+        {"retries",         false, true,  false, "is only for jobs"                      },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bool allowed = kind == KIND_APP ? rows[i].app : kind == KIND_JOB ? rows[i].job : rows[i].vm;
@@ -59,7 +59,7 @@ static int volumes_check(struct call *c, const struct berth_shape *shape)
         const json_t *doc = change_read(&c->change, KIND_VOLUME, id);
         if (!doc || (o && !call_sees(c, o)))
             return err_set(&c->err, EINVAL,
-                           "volumes[%zu]: there is no volume %s; 'berth apply -f' of a 'kind: volume' makes one", i,
+                           "volumes[%zu]: there is no volume %s; create one with 'berth apply -f' ('kind: volume')", i,
                            quote(id, shown));
     }
     return 0;
@@ -105,7 +105,7 @@ static int node_check(struct call *c, const json_t *old, const json_t *doc)
     CLEANUP(json) json_t *had = old ? of_the_node(old) : NULL;
     if (had && json_equal(had, wants))
         return 0;
-    return err_set(&c->err, EACCES, "%s: %s of a node are for those with the permission 'nodes: all'; %s", what,
+    return err_set(&c->err, EACCES, "%s: %s of a node need the permission 'nodes: all'; %s", what,
                    is_machine(doc) ? "files" : "folders",
                    is_machine(doc) ? "give a URL as the image" : "mount a volume instead");
 }
@@ -148,9 +148,11 @@ static int pages_check(struct call *c, const json_t *old, const json_t *doc, con
 static int policy_check(struct call *c, enum kind kind, const struct work_run *run)
 {
     if (kind == KIND_JOB && run->restart_policy == RESTART_ALWAYS)
-        return err_set(&c->err, EINVAL, "restart_policy: a job is on-failure or never; an app runs for ever");
+        return err_set(&c->err, EINVAL,
+                       "restart_policy: expected on-failure or never for a job; only apps run "
+                       "forever");
     if (run->restart_policy == RESTART_NEVER && run->retries > 0)
-        return err_set(&c->err, EINVAL, "retries: there are none with the restart_policy never");
+        return err_set(&c->err, EINVAL, "retries: not allowed with the restart_policy never");
     return 0;
 }
 
@@ -215,8 +217,8 @@ static void models_warn(struct call *c, const struct berth_gpu_need *gpu)
     if (!gpu->models_len || !gpu->count)
         return;
     const char *asked = models_text(c, gpu->models, gpu->models_len), *others = models_text(c, there, len);
-    call_warn(c,
-              arena_fmt(&c->arena, "no node has a GPU of the model %s%s%s", asked, len ? "; there are " : "", others));
+    call_warn(
+        c, arena_fmt(&c->arena, "no node has a GPU of model %s%s%s", asked, len ? "; available models: " : "", others));
 }
 
 int work_check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
@@ -251,7 +253,7 @@ int work_check(struct call *c, const struct crud *k, const char *id, const json_
         return rc;
     enum kind other = k->kind == KIND_APP ? KIND_VM : KIND_APP;
     if (change_read(&c->change, other, id))
-        return err_set(&c->err, EEXIST, "%s %s is there already; an app and a vm cannot have the same name",
+        return err_set(&c->err, EEXIST, "%s %s already exists; an app and a vm cannot have the same name",
                        kinds[other].name, id);
     return 0;
 }

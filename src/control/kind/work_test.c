@@ -70,8 +70,8 @@ static void apps_are_called_by_name_and_owner(void **state)
         const char *words; /* part of the answer */
     } rows[] = {
         {ALICE, "POST",   "/v1/apps",             "{name: Web}",                    201, "\"id\":\"web.alice\""          },
-        {ALICE, "POST",   "/v1/apps",             "{name: web}",                    409, "web.alice is there already"    },
-        {ALICE, "POST",   "/v1/apps",             "{name: WEB}",                    409, "web.alice is there already"    },
+        {ALICE, "POST",   "/v1/apps",             "{name: web}",                    409, "web.alice already exists"      },
+        {ALICE, "POST",   "/v1/apps",             "{name: WEB}",                    409, "web.alice already exists"      },
         {ALICE, "POST",   "/v1/vms",              "{name: web}",                    409, "an app and a vm cannot"        },
         {BOB,   "POST",   "/v1/apps",             "{name: web}",                    201, "\"id\":\"web.bob\""            },
         {ALICE, "GET",    "/v1/apps/web",         NULL,                             200, "\"display\":\"Web\""           },
@@ -80,8 +80,8 @@ static void apps_are_called_by_name_and_owner(void **state)
         {ALICE, "GET",    "/v1/apps/nothing.bob", NULL,                             404, "no app"                        },
         {ALICE, "POST",   "/v1/apps",             "{id: shop, kind: service}",      201, "shop.alice"                    },
         {ALICE, "POST",   "/v1/apps",             "{id: pad.alice}",                201, "pad.alice"                     },
-        {ALICE, "POST",   "/v1/apps",             "{id: pad.alice, owner: bob}",    400, "owner: bob is not that of"     },
-        {ALICE, "POST",   "/v1/apps",             "{id: pad, name: other}",         400, "name: other is not that of"    },
+        {ALICE, "POST",   "/v1/apps",             "{id: pad.alice, owner: bob}",    400, "owner: bob does not match"     },
+        {ALICE, "POST",   "/v1/apps",             "{id: pad, name: other}",         400, "name: other does not match"    },
         {ALICE, "POST",   "/v1/apps",             "{}",                             400, "name: missing"                 },
         {ALICE, "POST",   "/v1/apps",             "{name: 5}",                      400, "name: missing"                 },
         {ALICE, "POST",   "/v1/apps",             "{name: a_b}",                    400, "name: "                        },
@@ -96,8 +96,8 @@ static void apps_are_called_by_name_and_owner(void **state)
         {CAROL, "POST",   "/v1/apps",             "{name: a, owner: bob}",          403, "may not create apps for bob"   },
         {ADMIN, "POST",   "/v1/apps",             "{name: a, owner: bob}",          201, "a.bob"                         },
         {ADMIN, "POST",   "/v1/apps",             "{name: a, owner: nobody-there}", 400, "owner: there is no user"       },
-        {ADMIN, "POST",   "/v1/apps",             "{name: a, owner: system}",       403, "not made by hand"              },
-        {ADMIN, "PUT",    "/v1/apps/a.system",    "{}",                             403, "not made by hand"              },
+        {ADMIN, "POST",   "/v1/apps",             "{name: a, owner: system}",       403, "cannot be created"             },
+        {ADMIN, "PUT",    "/v1/apps/a.system",    "{}",                             403, "cannot be created"             },
         {ADMIN, "POST",   "/v1/apps",             "{name: a, owner: 5}",            400, "owner: expected the id"        },
         {ALICE, "PUT",    "/v1/apps/a.bob",       "{}",                             404, "no app"                        },
         {ALICE, "PUT",    "/v1/apps/zz.bob",      "{}",                             404, "no app"                        },
@@ -120,19 +120,19 @@ static void bad_fields_are_named_and_nothing_changes(void **state)
         const char *url, *body, *field, *words;
     } rows[] = {
         {"/v1/jobs", "{command: /bin/true}",                                                               "command",                "expected a list"                     },
-        {"/v1/jobs", "{id: 5}",                                                                            "id",                     "given out by the daemon"             },
-        {"/v1/jobs", "{resources: {cpu: 1}, requests: {cpu: 2}}",                                          "resources",              "give one of them"                    },
+        {"/v1/jobs", "{id: 5}",                                                                            "id",                     "set by the daemon"                   },
+        {"/v1/jobs", "{resources: {cpu: 1}, requests: {cpu: 2}}",                                          "resources",              "give only one"                       },
         {"/v1/jobs", "{requests: {cpu: 1x}}",                                                              "requests.cpu",           "unit"                                },
         {"/v1/jobs", "{requests: {attach-disk: 1}}",                                                       "",                       "list volumes instead"                },
         {"/v1/jobs", "{replicas: 10000001}",                                                               "",                       "at most 10000000"                    },
         {"/v1/jobs", "{replicas: 99999999999}",                                                            "replicas",               "expected a whole number"             },
         {"/v1/jobs", "{gang_min: 2}",                                                                      "",                       "the gang needs"                      },
-        {"/v1/jobs", "{stopped: true}",                                                                    "stopped",                "is of apps and vms"                  },
-        {"/v1/jobs", "{endpoints: [a]}",                                                                   "endpoints",              "are of apps"                         },
+        {"/v1/jobs", "{stopped: true}",                                                                    "stopped",                "is only for apps and vms"            },
+        {"/v1/jobs", "{endpoints: [a]}",                                                                   "endpoints",              "are only for apps"                   },
         {"/v1/jobs", "{suspended: true}",                                                                  "suspended",              "say"                                 },
         {"/v1/jobs", "{volumes: [none]}",                                                                  "volumes[0]",             "there is no volume"                  },
         {"/v1/jobs", "{colour: red}",                                                                      "",                       "unknown key"                         },
-        {"/v1/jobs", "{count: 3}",                                                                         "count",                  "is for cluster files"                },
+        {"/v1/jobs", "{count: 3}",                                                                         "count",                  "is only for cluster files"           },
         {"/v1/jobs", "{requests: {hugepages-2Mi: 2Mi}, limits: {hugepages-2Mi: 28Mi}}",                    "limits.hugepages-2Mi",
          "must equal the request, which is 2Mi"                                                                                                                            },
         {"/v1/jobs", "{limits: {hugepages-2Mi: 28Mi}}",                                                    "limits.hugepages-2Mi",   "must equal the request, which is 0"  },
@@ -140,12 +140,12 @@ static void bad_fields_are_named_and_nothing_changes(void **state)
          "limits.hugepages-2Mi",                                                                                                     "must equal the request, which is 2Mi"},
         {"/v1/jobs", "{requests: {hugepages-2Mi: 2Mi}, limits: {hugepages-2Mi: {weight: 5}}}",             "limits.hugepages-2Mi",
          "must equal the request, which is 2Mi"                                                                                                                            },
-        {"/v1/apps", "{name: a, hold: true}",                                                              "hold",                   "is of jobs"                          },
+        {"/v1/apps", "{name: a, hold: true}",                                                              "hold",                   "is only for jobs"                    },
         {"/v1/apps", "{name: a, settings_schema: {x: {type: y}}}",                                         "settings_schema.x.type", "expected one of"                     },
         {"/v1/apps", "{name: a, settings: {x: [1]}}",                                                      "settings.x",             "expected text, a number"             },
         {"/v1/apps", "{name: a, settings_schema: {x: {type: text}}, settings: {x: 1}}",                    "settings.x",             "expected text"                       },
         {"/v1/apps", "{name: a, weight: 1000}",                                                            "weight",                 "from 0 to 100"                       },
-        {"/v1/vms",  "{name: a, endpoints: [x]}",                                                          "endpoints",              "are of apps"                         },
+        {"/v1/vms",  "{name: a, endpoints: [x]}",                                                          "endpoints",              "are only for apps"                   },
     };
     CALL(k, 200, ADMIN, "GET", "/v1/apps", NULL);
     int64_t before = kit_number(k, "revision");
@@ -250,7 +250,7 @@ static void a_replacement_keeps_what_it_does_not_mention_of_running(void **state
     CALL(k, 400, ALICE, "PATCH", "/v1/apps/web", "{name: other}");
     SAYS(k, "name: cannot be changed");
     CALL(k, 400, ALICE, "PUT", "/v1/apps/web", "{id: other}");
-    SAYS(k, "id: web.alice cannot become other.alice");
+    SAYS(k, "id: web.alice cannot be renamed to other.alice");
     CALL(k, 400, ALICE, "POST", "/v1/apps/web/scale", "{}");
     SAYS(k, "replicas: missing");
     CALL(k, 400, ALICE, "POST", "/v1/apps/web/scale", "{replicas: 2, now: true}");

@@ -77,7 +77,7 @@ static int replicas_read(struct reader *r, const struct key *key, const json_t *
 }
 
 static const struct key scale_rows[] = {
-    KEY("replicas", "whole number", "how many shall run", replicas_read, .at = offsetof(struct scaling, replicas)),
+    KEY("replicas", "whole number", "the number of replicas", replicas_read, .at = offsetof(struct scaling, replicas)),
 };
 KEY_TABLE(scale_keys, "scale", scale_rows);
 

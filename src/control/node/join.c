@@ -23,7 +23,7 @@ static int agents_ready(struct call *c)
 {
     if (c->control->agents.sign)
         return 0;
-    return err_set(&c->err, ENOSPC, "this berthd takes no agents; start it with --agents ADDRESS:PORT");
+    return err_set(&c->err, ENOSPC, "this berthd does not accept agents; start it with --agents ADDRESS:PORT");
 }
 
 /* ---- addresses -------------------------------------------------------------------------------------------------- */
@@ -38,7 +38,9 @@ int agent_addresses_check(const char *text, struct berth_err *err)
         good = strncmp(at, scheme, strlen(scheme)) == 0 && strcspn(at, ",") > strlen(scheme);
     if (good && (!*text || text[strlen(text) - 1] != ','))
         return 0;
-    return err_set(err, EINVAL, "agent_addresses: %s does not look like https://HOST:3981,https://OTHER:3981",
+    return err_set(err, EINVAL,
+                   "agent_addresses: expected addresses like https://HOST:3981,https://OTHER:3981, "
+                   "found %s",
                    quote(text, shown));
 }
 
@@ -84,7 +86,7 @@ static int called_check(struct call *c, const char *id)
     if (strcmp(c->args[0], id) == 0 || (called && strcmp(c->args[0], called) == 0))
         return 0;
     return err_set(&c->err, EEXIST,
-                   "node %s is there already, and %s differs from it in case only; choose another name", id,
+                   "node %s already exists, and %s differs only in upper and lower case; choose another name", id,
                    quote(c->args[0], shown));
 }
 
@@ -97,14 +99,14 @@ static int node_ensure(struct call *c, const char **ret_id, bool *ret_new)
         return rc;
     (void)json_object_del(doc, "expires");
     if (json_object_get(doc, "id") || json_object_get(doc, "state"))
-        return err_set(&c->err, EINVAL, "id and state: an invited node is the one of the path, and is joining");
+        return err_set(&c->err, EINVAL, "id and state: not allowed; the path names the node, and its state is joining");
     *ret_new = !change_read(&c->change, KIND_NODE, *ret_id);
     if (!*ret_new && (rc = called_check(c, *ret_id)) < 0)
         return rc;
     if (!*ret_new && json_object_size(doc))
         return err_set(&c->err, EEXIST,
-                       "node %s is there already; 'berth edit' changes it, and an invitation alone takes "
-                       "nothing but `expires`",
+                       "node %s already exists; change it with 'berth edit'; an invitation of an existing node "
+                       "accepts only `expires`",
                        *ret_id);
     if (!*ret_new)
         return 0;
@@ -145,7 +147,8 @@ int node_invite(struct call *c)
     if (c->request->idempotency_key)
         return err_set(
             &c->err, EINVAL,
-            "Idempotency-Key: not for invitations: the answer is a secret and is not kept; ask again instead");
+            "Idempotency-Key: not allowed for invitations: the response is secret and is not stored; send the "
+            "request again instead");
     int rc = agents_ready(c);
     if (rc == 0)
         rc = invitation_end(c, &expires_ns);
@@ -205,9 +208,12 @@ int node_certificate(struct call *c)
         return crud_absent(c, KIND_NODE, c->args[0]);
     if (strcmp(c->caller.node, node->id) != 0)
         return err_set(&c->err, EACCES,
-                       "a node's certificate is for its agent alone; 'berth node add %s' invites another", node->id);
+                       "only the agent of a node can renew its certificate; create a new invitation with 'berth "
+                       "node add %s'",
+                       node->id);
     if (!node->node->joined)
-        return err_set(&c->err, EBUSY, "node %s has not joined; 'berth node add %s' invites it", node->id, node->id);
+        return err_set(&c->err, EBUSY, "node %s has not joined; invite it with 'berth node add %s'", node->id,
+                       node->id);
     rc = agents_ready(c);
     if (rc == 0)
         rc = certify(c, node->id, node->node->joined, json_object_get(c->body, "request"), &certificate);
@@ -224,8 +230,7 @@ static int refused(struct call *c)
 {
     metric_add(c->control->metrics, METRIC_AUTH_FAILURES, 0, 1);
     return err_set(&c->err, EPERM,
-                   "this invitation was used already, is too old, or has a typing error; 'berth node add NAME' "
-                   "prints a new one");
+                   "this invitation is invalid, used or expired; create a new one with 'berth node add NAME'");
 }
 
 static int body_check(struct call *c)
@@ -236,13 +241,14 @@ static int body_check(struct call *c)
     {
         char shown[QUOTE_MAX];
         if (strcmp(key, "token") != 0 && strcmp(key, "request") != 0 && strcmp(key, "probed") != 0)
-            return err_set(&c->err, EINVAL, "unknown key %s here; there are token, request and probed",
-                           quote(key, shown));
+            return err_set(&c->err, EINVAL, "unknown key %s; expected token, request and probed", quote(key, shown));
     }
     if (c->dry_run || c->request->idempotency_key)
-        return err_set(&c->err, EINVAL, "to join cannot be tried, or done again: an invitation is good for once");
+        return err_set(&c->err, EINVAL,
+                       "joining supports neither dry_run nor Idempotency-Key: an invitation can "
+                       "be used only once");
     if (!json_is_string(json_object_get(c->body, "token")))
-        return err_set(&c->err, EINVAL, "token: expected the text of an invitation");
+        return err_set(&c->err, EINVAL, "token: expected an invitation");
     return probed_check(json_object_get(c->body, "probed"), &c->err);
 }
 
@@ -317,8 +323,8 @@ int node_epoch_check(struct call *c, const char *node)
     if (control_last_heard(c->control, node, &heard, &seq) && heard > known)
         known = heard;
     if (said < known)
-        return err_set(&c->err, EAGAIN, "node %s: a newer agent (epoch %" PRIu64 ") is there; this one must end", node,
-                       known);
+        return err_set(&c->err, EAGAIN, "node %s: a newer agent (epoch %" PRIu64 ") is running; this one must end",
+                       node, known);
     if (strcmp(c->caller.node, node) == 0)
         c->caller.epoch = said;
     return 0;

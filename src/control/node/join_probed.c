@@ -105,7 +105,7 @@ static int within_machine(const json_t *old, const json_t *doc, struct berth_err
             same_member(json_object_get(old, "ceiling"), resource, value))
             continue;
         return err_set(err, EINVAL,
-                       "allocatable: %s: %s is more than the %s that the machine has; `overcommit` lets it take more",
+                       "allocatable: %s: %s is more than the %s that the machine has; use `overcommit` to allow more",
                        resource, quantity_print(resource, wants, shown[0]), quantity_print(resource, have, shown[1]));
     }
     return 0;
@@ -170,7 +170,7 @@ static int accept(struct call *c, const char *id, json_t *doc, const void *arg)
     const char *resource;
     (void)arg;
     if (!probed)
-        return err_set(&c->err, EBUSY, "node %s has not said what it has: no agent has joined as it", id);
+        return err_set(&c->err, EBUSY, "node %s has not reported its resources: no agent has joined for it", id);
     json_t *ceiling = json_object_get(doc, "ceiling");
     if (!ceiling)
         (void)json_object_set_new(doc, "ceiling", ceiling = json_object());

@@ -66,7 +66,7 @@ static void invitations_that_are_refused(void **state)
         {ADMIN, "/v1/nodes/n1/invite",              "{colour: red}",   400, "unknown key"             },
         {ADMIN, "/v1/nodes/n1/invite",              "{id: n2}",        400, "id and state"            },
         {ADMIN, "/v1/nodes/all/invite",             "{}",              400, "reserved word"           },
-        {ADMIN, "/v1/nodes/there/invite",           "{zone: x}",       409, "is there already"        },
+        {ADMIN, "/v1/nodes/there/invite",           "{zone: x}",       409, "already exists"          },
         {ADMIN, "/v1/nodes/n1/invite?dry_run=true", "{}",              200, "dry_run"                 },
     };
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: there}");
@@ -359,7 +359,7 @@ static void the_administrator_sets_the_ceiling(void **state)
     static const char *const not_theirs[] = {"{ceiling: {cpu: 100}}", "{probed: {arch: vax}}", "{joined: 5}"};
     for (size_t i = 0; i < COUNT(not_theirs); i++) {
         CALL(k, 400, ADMIN, "PATCH", "/v1/nodes/n1", not_theirs[i]);
-        SAYS(k, "is the daemon's");
+        SAYS(k, "is set by the daemon");
     }
     CALL(k, 201, ADMIN, "POST", "/v1/nodes", "{id: n2, joined: 5, ceiling: {cpu: 1}}");
     CALL(k, 200, ADMIN, "GET", "/v1/nodes/n2", NULL);
@@ -409,7 +409,7 @@ static void names_that_differ_in_case_only_are_one(void **state)
     char token[128];
     (void)invited(k, "n1", "{}", token);
     CALL(k, 409, ADMIN, "POST", "/v1/nodes/N1/invite", "{}");
-    SAYS(k, "node n1 is there already, and \\\"N1\\\" differs from it in case only");
+    SAYS(k, "node n1 already exists, and \\\"N1\\\" differs only in upper and lower case");
     CALL(k, 409, ADMIN, "POST", "/v1/nodes", "{id: N1}");
     if (join_with(k, token, "request: KEY1, " PROBED) != 200) /* the invitation is still valid */
         fail_msg("%s", k->text);
@@ -575,7 +575,7 @@ static void nothing_is_left_of_a_node_that_is_released(void **state)
     CALL(k, 201, ADMIN, "POST", "/v1/apps", "{name: web, replicas: 2, requests: {cpu: 1}}");
     kit_plan(k);
     CALL(k, 409, ADMIN, "DELETE", "/v1/nodes/zebra-7", NULL);
-    SAYS(k, "is not empty: instances");
+    SAYS(k, "still runs instances");
     SAYS(k, "web.admin");
     assert_true(traces(k, &t) > 3);
     CALL(k, 200, ADMIN, "POST", "/v1/apps/web/stop", "{}");

@@ -114,7 +114,7 @@ static void a_failed_job_is_over(void **state)
     CALL(k, 200, ALICE, "GET", "/v1/jobs?state=failed", NULL);
     assert_int_equal(json_array_size(kit_at(k, "items")), 1);
     CALL(k, 200, ALICE, "GET", "/v1/why/job/1", NULL);
-    SAYS(k, "It has failed, and is not tried again: out of memory.");
+    SAYS(k, "Failed, no further attempts: out of memory.");
     kit_restart(k);
     kit_sleep(k, 700);
     CALL(k, 200, ALICE, "GET", "/v1/jobs/1", NULL);
@@ -128,7 +128,7 @@ static void a_failed_job_is_over(void **state)
     /* The outcome is final. */
     CALL(k, 409, ALICE, "POST", "/v1/jobs/1/release", NULL);
     CALL(k, 409, ALICE, "PATCH", "/v1/jobs/1", "{retries: 5}");
-    SAYS(k, "has failed; submit it again");
+    SAYS(k, "has failed; submit or requeue");
     CALL(k, 204, ALICE, "DELETE", "/v1/jobs/1", NULL);
     assert_null(state_find(control_state(k->control), KIND_LAST, "1"));
 }
@@ -142,7 +142,7 @@ static void an_app_that_is_over_is_started_again(void **state)
     say(s, 1, "state: failed, exit: 2");
     CALL(k, 200, ALICE, "GET", "/v1/apps/web", NULL);
     assert_string_equal(kit_text(k, "status/state"), "failed");
-    assert_string_equal(kit_text(k, "error"), "it ended with code 2");
+    assert_string_equal(kit_text(k, "error"), "exit code 2");
     CALL(k, 409, ALICE, "POST", "/v1/apps/web/restart", NULL);
     CALL(k, 200, ALICE, "POST", "/v1/apps/web/start", NULL);
     CALL(k, 200, ALICE, "GET", "/v1/apps/web", NULL);
@@ -244,7 +244,7 @@ static void an_app_between_two_lives(void **state)
     CALL(k, 200, ALICE, "GET", "/v1/apps/web", NULL);
     assert_string_equal(kit_text(k, "status/state"), "stopping");
     assert_string_equal(kit_text(k, "status/reason"), "stopping");
-    SAYS(k, "a new place");
+    SAYS(k, "new pod starts");
 }
 
 int main(void)

@@ -48,7 +48,7 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     for (size_t i = 0; i < sizeof daemons / sizeof *daemons; i++) {
         json_t *was = json_object_get(old, daemons[i]), *is = json_object_get(doc, daemons[i]);
         if (was ? !is || !json_equal(was, is) : is != NULL)
-            return err_set(&c->err, EINVAL, "%s: is the daemon's, from what the node's agent says", daemons[i]);
+            return err_set(&c->err, EINVAL, "%s: is set by the daemon from the reports of the agent", daemons[i]);
     }
     int rc = probed_ceiling(old, doc, &c->err);
     if (rc < 0)
@@ -59,7 +59,7 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
         bool same = was ? is && json_equal(was, is) : !is || json_is_false(is);
         if (!same)
             return err_set(&c->err, EINVAL,
-                           "%s: is changed by POST /v1/nodes/%s/ with enable, disable, cordon or drain", verbs[i], id);
+                           "%s: is changed with POST /v1/nodes/%s/ and enable, disable, cordon or drain", verbs[i], id);
     }
     if (json_object_get(old, "since"))
         (void)json_object_set(doc, "since", json_object_get(old, "since"));
@@ -83,8 +83,8 @@ static int domain_check(struct call *c, const char *id, const json_t *old, const
     bool listed = false;
     for (size_t i = 0; i < o->domain->nodes_len; i++)
         listed = listed || strcmp(o->domain->nodes[i], id) == 0;
-    return err_set(&c->err, EINVAL, "domain: %s is in domain %s, %s; change that first", id, in,
-                   listed ? "whose list has it" : "whose `require` holds for its labels");
+    return err_set(&c->err, EINVAL, "domain: %s is in domain %s, %s; change the domain first", id, in,
+                   listed ? "which lists the node" : "whose `require` matches the labels of the node");
 }
 
 static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
@@ -119,7 +119,7 @@ static int name_instances(struct call *c, const char *id, const struct node_view
     if (len > NAMED_MAX)
         str_addf(&names, " and %zu more", len - NAMED_MAX);
     return err_set(&c->err, EBUSY,
-                   "node %s is not empty: instances %s; drain it first, or use force (--force, ?force=true)", id,
+                   "node %s still runs instances %s; drain it first, or use force (--force, ?force=true)", id,
                    str_text(&names));
 }
 

@@ -49,7 +49,7 @@ static int devices_check(struct call *c, const struct object *instance, size_t g
         return rc;
     for (size_t i = gpus_len; i < BERTH_NODE_GPUS_MAX; i++)
         if (d.instance.gpus >> i & 1)
-            return err_set(&c->err, EBUSY, "gpus: device %zu is held by instance %s of %s", i, instance->id,
+            return err_set(&c->err, EBUSY, "gpus: device %zu is allocated to instance %s of %s", i, instance->id,
                            instance->instance->workload);
     return 0;
 }
@@ -63,7 +63,7 @@ static int ports_check(struct call *c, const struct object *instance, const stru
         return 0;
     for (size_t i = 0; i < d.workload.shape.ports_len; i++)
         if (port_in(&d.workload.shape.ports[i], node->ports, node->ports_len, &port))
-            return err_set(&c->err, EBUSY, "ports: %u is held by instance %s of %s", port, instance->id,
+            return err_set(&c->err, EBUSY, "ports: %u is in use by instance %s of %s", port, instance->id,
                            instance->instance->workload);
     return 0;
 }
@@ -95,7 +95,7 @@ int node_held_check(struct call *c, const char *id, const json_t *old, const jso
         return rc;
     /* A plan may be placing an instance there at this moment, which no document shows yet. */
     if (was.node.state == BERTH_NODE_READY)
-        return err_set(&c->err, EBUSY, "node %s takes new work; cordon it before it loses GPUs or ports", id);
+        return err_set(&c->err, EBUSY, "node %s accepts new work; cordon it before removing GPUs or ports", id);
     for (size_t i = 0; rc == 0 && i < node->node->instances_len; i++) {
         if (node->node->instances[i]->instance->state == BERTH_ENDED)
             continue;

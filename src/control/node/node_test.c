@@ -46,36 +46,36 @@ static void what_is_wrong_with_a_node(void **state)
         int status;
         const char *words;
     } rows[] = {
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: N1}",                                   409, "n1 is there already"         },
-        {ADMIN, "POST",   "/v1/nodes",                 "{}",                                         400, "id: missing"                 },
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: 5}",                                    400, "id: expected text"           },
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: all}",                                  400, "reserved word"               },
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: a b}",                                  400, "may have only"               },
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, state: lost}",                       400, "a new node is ready"         },
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, state: gone}",                       400, "state: expected"             },
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, count: 2}",                          400, "count: is for cluster"       },
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, allocatable: {cpu: -1}}",            400, "0 or more"                   },
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, allocatable: {hugepages-2Mi: 3Mi}}", 400, "whole number of pages"       },
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, overcommit: {cpu: 1000}}",           400, "over-commit"                 },
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, taints: [a]}",                       400, "taints"                      },
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, ports: [0]}",                        400, "ports"                       },
-        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, colour: red}",                       400, "unknown key"                 },
-        {ALICE, "POST",   "/v1/nodes",                 "{id: x}",                                    403, "lacks the permission"        },
-        {ALICE, "POST",   "/v1/nodes/n1/drain",        "{}",                                         403, "lacks the permission"        },
-        {ALICE, "DELETE", "/v1/nodes/n1",              NULL,                                         403, "lacks the permission"        },
-        {ADMIN, "PATCH",  "/v1/nodes/n1",              "{state: draining}",                          400, "state: is changed by POST"   },
-        {ADMIN, "PUT",    "/v1/nodes/n1",              "{disabled: true}",                           400, "disabled: is changed by POST"},
-        {ADMIN, "PUT",    "/v1/nodes/n1",              "{id: n2}",                                   400, "id: n1 cannot become n2"     },
-        {ADMIN, "PATCH",  "/v1/nodes/n9",              "{zone: a}",                                  404, "no node"                     },
-        {ADMIN, "POST",   "/v1/nodes/n9/drain",        "{}",                                         404, "no node"                     },
-        {ADMIN, "DELETE", "/v1/nodes/n9",              NULL,                                         404, "no node"                     },
-        {ADMIN, "DELETE", "/v1/nodes/n1?force=maybe",  NULL,                                         400, "force: expected"             },
-        {ADMIN, "PUT",    "/v1/nodes/n1/capabilities", "{labels: {}}",                               400, "unknown key"                 },
-        {ADMIN, "PUT",    "/v1/nodes/n1/settings",     "{allocatable: {}}",                          400, "unknown key"                 },
-        {ADMIN, "PUT",    "/v1/nodes/n1/settings",     "{rank: x}",                                  400, "rank: expected"              },
-        {ADMIN, "PUT",    "/v1/nodes/n1/capabilities", "{gpus: {count: 1}}",                         409, "cordon it before"            },
-        {ADMIN, "PUT",    "/v1/nodes/n1/capabilities", "{gpus: {count: 2}, ports: [22]}",            409, "cordon it before"            },
-        {ADMIN, "PUT",    "/v1/nodes/n1/capabilities", "{gpus: {count: 3}}",                         200, "n1"                          },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: N1}",                                   409, "n1 already exists"             },
+        {ADMIN, "POST",   "/v1/nodes",                 "{}",                                         400, "id: missing"                   },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: 5}",                                    400, "id: expected text"             },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: all}",                                  400, "reserved word"                 },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: a b}",                                  400, "may have only"                 },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, state: lost}",                       400, "a new node is ready"           },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, state: gone}",                       400, "state: expected"               },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, count: 2}",                          400, "count: is only for cluster"    },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, allocatable: {cpu: -1}}",            400, "0 or more"                     },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, allocatable: {hugepages-2Mi: 3Mi}}", 400, "whole number of pages"         },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, overcommit: {cpu: 1000}}",           400, "over-commit"                   },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, taints: [a]}",                       400, "taints"                        },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, ports: [0]}",                        400, "ports"                         },
+        {ADMIN, "POST",   "/v1/nodes",                 "{id: x, colour: red}",                       400, "unknown key"                   },
+        {ALICE, "POST",   "/v1/nodes",                 "{id: x}",                                    403, "lacks the permission"          },
+        {ALICE, "POST",   "/v1/nodes/n1/drain",        "{}",                                         403, "lacks the permission"          },
+        {ALICE, "DELETE", "/v1/nodes/n1",              NULL,                                         403, "lacks the permission"          },
+        {ADMIN, "PATCH",  "/v1/nodes/n1",              "{state: draining}",                          400, "state: is changed with POST"   },
+        {ADMIN, "PUT",    "/v1/nodes/n1",              "{disabled: true}",                           400, "disabled: is changed with POST"},
+        {ADMIN, "PUT",    "/v1/nodes/n1",              "{id: n2}",                                   400, "id: n1 cannot be renamed to n2"},
+        {ADMIN, "PATCH",  "/v1/nodes/n9",              "{zone: a}",                                  404, "no node"                       },
+        {ADMIN, "POST",   "/v1/nodes/n9/drain",        "{}",                                         404, "no node"                       },
+        {ADMIN, "DELETE", "/v1/nodes/n9",              NULL,                                         404, "no node"                       },
+        {ADMIN, "DELETE", "/v1/nodes/n1?force=maybe",  NULL,                                         400, "force: expected"               },
+        {ADMIN, "PUT",    "/v1/nodes/n1/capabilities", "{labels: {}}",                               400, "unknown key"                   },
+        {ADMIN, "PUT",    "/v1/nodes/n1/settings",     "{allocatable: {}}",                          400, "unknown key"                   },
+        {ADMIN, "PUT",    "/v1/nodes/n1/settings",     "{rank: x}",                                  400, "rank: expected"                },
+        {ADMIN, "PUT",    "/v1/nodes/n1/capabilities", "{gpus: {count: 1}}",                         409, "cordon it before"              },
+        {ADMIN, "PUT",    "/v1/nodes/n1/capabilities", "{gpus: {count: 2}, ports: [22]}",            409, "cordon it before"              },
+        {ADMIN, "PUT",    "/v1/nodes/n1/capabilities", "{gpus: {count: 3}}",                         200, "n1"                            },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         CALL(k, rows[i].status, rows[i].who, rows[i].method, rows[i].url, rows[i].body);
@@ -177,9 +177,9 @@ static void what_instances_hold_cannot_be_taken_away(void **state)
     CALL(k, 200, ADMIN, "GET", "/v1/instances/1", NULL);
     CALL(k, 200, ADMIN, "POST", "/v1/nodes/n1/cordon", NULL);
     CALL(k, 409, ADMIN, "PATCH", "/v1/nodes/n1", "{gpus: {count: 1}}");
-    SAYS(k, "device 1 is held by instance 1 of 1");
+    SAYS(k, "device 1 is allocated to instance 1 of 1");
     CALL(k, 409, ADMIN, "PATCH", "/v1/nodes/n1", "{ports: [8000-8100]}");
-    SAYS(k, "8080 is held by instance 1 of 1");
+    SAYS(k, "8080 is in use by instance 1 of 1");
     CALL(k, 200, ADMIN, "PATCH", "/v1/nodes/n1", "{ports: [9000, 8080/udp]}");
     CALL(k, 204, ADMIN, "DELETE", "/v1/nodes/n1?force=true", NULL);
     CALL(k, 404, ADMIN, "GET", "/v1/instances/1", NULL);
@@ -194,13 +194,13 @@ static void resources_and_profiles(void **state)
         const char *words;
     } rows[] = {
         {ADMIN, "POST",   "/v1/resources",               "{name: traffic, kind: cumulative, period: 30d}", 201, "traffic"                   },
-        {ADMIN, "POST",   "/v1/resources",               "{name: traffic}",                                409, "is there already"          },
+        {ADMIN, "POST",   "/v1/resources",               "{name: traffic}",                                409, "already exists"            },
         {ADMIN, "PUT",    "/v1/resources/hugepages-2Mi", "{}",                                             201, "hugepages-2Mi"             },
         {ALICE, "GET",    "/v1/resources/hugepages-2Mi", NULL,                                             200, "\"name\":\"hugepages-2Mi\""},
         {ADMIN, "POST",   "/v1/resources",               "{name: hugepages-2X}",                           400, "no page size"              },
         {ADMIN, "POST",   "/v1/resources",               "{name: a, period: -1}",                          400, "period"                    },
         {ADMIN, "POST",   "/v1/resources",               "{name: a/b}",                                    400, "printable ASCII"           },
-        {ADMIN, "POST",   "/v1/resources",               "{id: a, name: b}",                               400, "name: expected a, its id"  },
+        {ADMIN, "POST",   "/v1/resources",               "{id: a, name: b}",                               400, "name: expected a, the id"  },
         {ALICE, "POST",   "/v1/resources",               "{name: a}",                                      403, "lacks"                     },
         {ADMIN, "DELETE", "/v1/resources/traffic",       NULL,                                             204, ""                          },
         {ADMIN, "POST",   "/v1/profiles",                "{id: Mine, scores: {least_allocated: 2}}",       201, "mine"                      },
@@ -210,7 +210,7 @@ static void resources_and_profiles(void **state)
         {ALICE, "POST",   "/v1/profiles",                "{id: p}",                                        403, "lacks"                     },
         {ALICE, "GET",    "/v1/profiles",                NULL,                                             200, "\"mine\""                  },
         {ADMIN, "PATCH",  "/v1/system/settings",         "{profile: mine}",                                200, "\"profile\":\"mine\""      },
-        {ADMIN, "DELETE", "/v1/profiles/mine",           NULL,                                             409, "is the one in force"       },
+        {ADMIN, "DELETE", "/v1/profiles/mine",           NULL,                                             409, "is in use"                 },
         {ADMIN, "PATCH",  "/v1/system/settings",         "{profile: null}",                                200, "\"profile\":\"default\""   },
         {ADMIN, "DELETE", "/v1/profiles/mine",           NULL,                                             204, ""                          },
     };

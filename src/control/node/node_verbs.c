@@ -102,7 +102,7 @@ static int replace_part(struct call *c, const char *id, json_t *doc, const void 
         for (const char *const *key = keys; *key && !known; key++)
             known = strcmp(*key, name) == 0;
         if (!known)
-            return err_set(&c->err, EINVAL, "unknown key %s here; PATCH /v1/nodes/%s takes all of a node",
+            return err_set(&c->err, EINVAL, "unknown key %s; PATCH /v1/nodes/%s accepts all keys of a node",
                            quote(name, shown), id);
     }
     for (const char *const *key = keys; *key; key++) {

@@ -89,9 +89,9 @@ static int volume_check(struct call *c, const struct crud *k, const char *id, co
     if (rc < 0 || same)
         return rc;
     if (d.type == VOLUME_BIND && !permit(&c->caller, PERMIT_NODES, "", ""))
-        return err_set(&c->err, EACCES, "path: folders of a node are for those with the permission 'nodes: all'");
+        return err_set(&c->err, EACCES, "path: folders of a node need the permission 'nodes: all'");
     const char *user = old ? volume_user(c, id) : NULL;
-    return user ? err_set(&c->err, EBUSY, "volume %s is mounted by %s; its type, path and size stay as they are", id,
+    return user ? err_set(&c->err, EBUSY, "volume %s is mounted by %s; its type, path and size cannot be changed", id,
                           user)
                 : 0;
 }
@@ -154,7 +154,8 @@ static int volume_leaving(struct call *c, const struct crud *k, const char *id, 
     (void)k;
     (void)old;
     const char *user = next ? NULL : volume_user(c, id);
-    return user ? err_set(&c->err, EBUSY, "volume %s is mounted by %s; change or delete that first", id, user) : 0;
+    return user ? err_set(&c->err, EBUSY, "volume %s is mounted by %s; change or delete that workload first", id, user)
+                : 0;
 }
 
 /* a volume stays on the node with its data */
@@ -180,7 +181,7 @@ static int named_prepare(struct call *c, const struct crud *k, const char *id, c
     (void)k;
     (void)old;
     if (name && (!json_is_string(name) || strcasecmp(json_string_value(name), id) != 0))
-        return err_set(&c->err, EINVAL, "name: expected %s, its id", id);
+        return err_set(&c->err, EINVAL, "name: expected %s, the id", id);
     (void)json_object_set_new(doc, "name", json_string(id));
     return 0;
 }
@@ -240,7 +241,7 @@ static int profile_leaving(struct call *c, const struct crud *k, const char *id,
     (void)old;
     const char *used = next ? NULL : member(change_read(&c->change, KIND_SETTING, "system"), "profile");
     if (used && strcmp(used, id) == 0)
-        return err_set(&c->err, EBUSY, "profile %s is the one in force; set another in /v1/system/settings first", id);
+        return err_set(&c->err, EBUSY, "profile %s is in use; set another in /v1/system/settings first", id);
     return 0;
 }
 

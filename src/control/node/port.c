@@ -91,6 +91,6 @@ int port_index_take(struct change *c, int32_t *ret, struct berth_err *err)
         *ret = index;
         return 0;
     }
-    return err_set(err, EDQUOT, "all %d blocks of ports are taken; delete an app with endpoints that is not needed",
+    return err_set(err, EDQUOT, "all %d port blocks are in use; delete an app with endpoints that is no longer needed",
                    INDEXES);
 }

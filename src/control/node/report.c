@@ -34,15 +34,15 @@ struct reporting {
 static int superseded(struct reporting *r, uint64_t known)
 {
     metric_add(r->c->control->metrics, METRIC_REPORTS, 1, 1);
-    return err_set(&r->c->err, EALREADY, "node %s: epoch %" PRIu64 " is known already; the report changes nothing",
-                   r->node, known);
+    return err_set(&r->c->err, EALREADY, "node %s: epoch %" PRIu64 " is already known; the report is ignored", r->node,
+                   known);
 }
 
 static int stale(struct reporting *r, const char *what, uint64_t known)
 {
     metric_add(r->c->control->metrics, METRIC_REPORTS, 1, 1);
-    return err_set(&r->c->err, EAGAIN, "node %s: %s %" PRIu64 " is known already; the report changes nothing", r->node,
-                   what, known);
+    return err_set(&r->c->err, EAGAIN, "node %s: %s %" PRIu64 " is already known; the report is ignored", r->node, what,
+                   known);
 }
 
 static int check_order(struct reporting *r, const json_t *node)
@@ -187,7 +187,7 @@ static void note_health(struct reporting *r, const char *workload)
 static const char *failure_text(const struct reporting *r, const struct report_item *item)
 {
     return item->error && *item->error ? item->error
-           : item->words.exit_said     ? arena_fmt(&r->c->arena, "it ended with code %d", item->words.exit)
+           : item->words.exit_said     ? arena_fmt(&r->c->arena, "exit code %d", item->words.exit)
                                        : "no reason given";
 }
 

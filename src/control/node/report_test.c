@@ -329,7 +329,7 @@ static void what_fails_is_tried_again_after_a_pause(void **state)
     assert_int_equal(kit_number(&k, "status/placed"), 0);
     assert_string_equal(kit_text(&k, "status/state"), "backing-off");
     CALL(&k, 200, ADMIN, "GET", "/v1/why/app/web", NULL);
-    SAYS(&k, "failed once");
+    SAYS(&k, "Failed once");
     kit_sleep(&k, 6);
     CALL(&k, 200, ADMIN, "GET", "/v1/apps/web", NULL);
     assert_int_equal(kit_number(&k, "status/instances/0/id"), 2);

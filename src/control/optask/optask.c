@@ -78,7 +78,7 @@ static int pin(struct call *c, json_t *doc, const char *script, const char *key)
         return 0;
     sha256(text, json_string_length(json_object_get(doc, script)), hash);
     if (given && (!json_is_string(given) || strcmp(json_string_value(given), hash) != 0))
-        return err_set(&c->err, EINVAL, "%s: the script that came has another hash: %s", key, hash);
+        return err_set(&c->err, EINVAL, "%s: the received script has another hash: %s", key, hash);
     (void)json_object_set_new(doc, key, json_string(hash));
     return 0;
 }
@@ -104,11 +104,11 @@ static int prepare(struct call *c, const struct crud *k, const char *id, const j
     content_hash(doc, hash);
     if (was && strcmp(was, hash) != 0)
         return err_set(&c->err, EEXIST,
-                       "optask %s is there already with another content, and what a key stands for never changes; "
-                       "choose another key",
+                       "optask %s already exists with different content, and the content of a key cannot be "
+                       "changed; choose another key",
                        id);
     if (old && json_is_true(json_object_get(old, "init")) != json_is_true(json_object_get(doc, "init")))
-        return err_set(&c->err, EEXIST, "init: cannot change; choose another key");
+        return err_set(&c->err, EEXIST, "init: cannot be changed; choose another key");
     (void)json_object_set_new(doc, "content", json_string(hash));
     int rc = pin(c, doc, "script", "sha256");
     return rc < 0 ? rc : pin(c, doc, "undo", "undo_sha256");
@@ -132,7 +132,7 @@ static int steps_by_name(struct call *c, const char *id, const struct optask_doc
         const char *node = NULL;
         int rc = crud_id(c, KIND_NODE, d->nodes[i], &node);
         if (rc < 0 || !change_rest_on(&c->change, KIND_NODE, node))
-            return err_set(&c->err, EINVAL, "nodes[%zu]: there is no node %.80s; 'berth get nodes' lists them", i,
+            return err_set(&c->err, EINVAL, "nodes[%zu]: there is no node %.80s; see 'berth get nodes'", i,
                            d->nodes[i]);
         step_add(c, node, id);
     }
@@ -158,7 +158,10 @@ static int steps_by_label(struct call *c, const char *id, const struct optask_do
         step_add(c, nodes[i]->id, id);
         found++;
     }
-    return found ? 0 : err_set(&c->err, EINVAL, "require: holds for no node; 'berth get nodes -o yaml' shows labels");
+    return found ? 0
+                 : err_set(&c->err, EINVAL,
+                           "require: matches no node; see the labels with 'berth get nodes -o "
+                           "yaml'");
 }
 
 static int steps_make(struct call *c, const char *id, const json_t *doc)
@@ -203,7 +206,7 @@ static int may_operate(struct call *c)
 {
     return permit(&c->caller, PERMIT_NODES, "", "")
                ? 0
-               : err_set(&c->err, EACCES, "the role %s may not change nodes", c->caller.role);
+               : err_set(&c->err, EACCES, "role %s may not change nodes", c->caller.role);
 }
 
 static int check(struct call *c, const struct crud *k, const char *id, const json_t *old, const json_t *doc)
@@ -228,7 +231,7 @@ static int leaving(struct call *c, const struct crud *k, const char *id, const j
             continue;
         (void)change_rest_on(&c->change, KIND_OPSTEP, steps[i]->id);
         if (opstep_listed(steps[i]->opstep))
-            return err_set(&c->err, EBUSY, "optask %s is %s on node %s; wait until that is over", id,
+            return err_set(&c->err, EBUSY, "optask %s is %s on node %s; wait until it has finished", id,
                            opstep_state_name(steps[i]->opstep->state), steps[i]->opstep->node);
         if (steps[i]->opstep->drained)
             opstep_give_back(&c->change, steps[i], c->now_ns);
@@ -419,7 +422,7 @@ static int again(struct call *c, const char *verb, bool undo)
         return err_set(&c->err, EBUSY, "optask %s has no undo script", id);
     for (size_t i = 0; i < act.nodes_len; i++)
         if (!change_rest_on(&c->change, KIND_OPSTEP, opstep_id(&c->arena, act.nodes[i], id)))
-            return err_set(&c->err, EINVAL, "nodes[%zu]: optask %s is not for a node %.80s", i, id, act.nodes[i]);
+            return err_set(&c->err, EINVAL, "nodes[%zu]: optask %s does not include node %.80s", i, id, act.nodes[i]);
     size_t excused = undo ? 0 : failures_left(c, id, &act);
     const struct object *const *steps = state_list(c->state, KIND_OPSTEP, &len);
     for (size_t i = 0; i < len; i++) {
@@ -429,7 +432,7 @@ static int again(struct call *c, const char *verb, bool undo)
         bool can = undo ? can_undo(v->state) || (act.nodes_len == 0 && can_give_up(v)) : can_retry(v->state);
         if (!can) {
             if (act.nodes_len)
-                return err_set(&c->err, EBUSY, "optask %s is %s on node %s, so there is nothing to %s", id,
+                return err_set(&c->err, EBUSY, "optask %s is %s on node %s; there is nothing to %s", id,
                                opstep_state_name(v->state), v->node, verb);
             continue;
         }
@@ -437,7 +440,7 @@ static int again(struct call *c, const char *verb, bool undo)
         found++;
     }
     if (!found)
-        return err_set(&c->err, EBUSY, "optask %s: there is no node to %s it on", id, verb);
+        return err_set(&c->err, EBUSY, "optask %s: there is no node on which to %s it", id, verb);
     crud_name(c, KIND_OPTASK, id, verb);
     return crud_answer(c, KIND_OPTASK, id, false);
 }

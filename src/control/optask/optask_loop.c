@@ -168,7 +168,7 @@ static void lose(struct looking *l, const struct object *step)
 {
     json_t *doc = edit(l, step, OPSTEP_FAILED);
     (void)json_object_set_new(doc, "fault", json_string(opstep_fault_name(OPFAULT_LOST)));
-    (void)json_object_set_new(doc, "error", json_string("the node was lost while it ran, and has not come back"));
+    (void)json_object_set_new(doc, "error", json_string("the node was lost during the run and has not returned"));
 }
 
 /* Deletes a step whose OpTask was deleted while the step was created. */

@@ -10,21 +10,21 @@ static void what_is_refused(void **state)
     static const struct {
         const char *label, *body, *want;
     } rows[] = {
-        {"no script",      "{id: x, nodes: [a]}",                                       "script: missing"    },
-        {"nowhere",        "{id: x, script: 'true'}",                                   "nodes: missing"     },
-        {"no such node",   "{id: x, script: 'true', nodes: [zz]}",                      "there is no node zz"},
-        {"both",           "{id: x, script: 'true', nodes: [a], require: [{key: a}]}",  "not both"           },
-        {"init by name",   "{id: x, script: 'true', nodes: [a], init: true}",           "that will join"     },
-        {"no such label",  "{id: x, script: 'true', require: [{key: no, op: Exists}]}", "holds for no node"  },
+        {"no script",      "{id: x, nodes: [a]}",                                       "script: missing"        },
+        {"nowhere",        "{id: x, script: 'true'}",                                   "nodes: missing"         },
+        {"no such node",   "{id: x, script: 'true', nodes: [zz]}",                      "there is no node zz"    },
+        {"both",           "{id: x, script: 'true', nodes: [a], require: [{key: a}]}",  "either require or nodes"},
+        {"init by name",   "{id: x, script: 'true', nodes: [a], init: true}",           "that join later"        },
+        {"no such label",  "{id: x, script: 'true', require: [{key: no, op: Exists}]}", "matches no node"        },
         {"other hash",
          "{id: x, script: 'true', nodes: [a], sha256: "
-         "'0000000000000000000000000000000000000000000000000000000000000000'}",         "another hash"       },
-        {"no hash",        "{id: x, script: 'true', nodes: [a], sha256: abc}",          "another hash"       },
-        {"language",       "{id: x, script: 'true', nodes: [a], language: perl}",       "language"           },
-        {"timeout",        "{id: x, script: 'true', nodes: [a], timeout: 8d}",          "timeout"            },
-        {"none at a time", "{id: x, script: 'true', nodes: [a], parallel: 0}",          "parallel"           },
-        {"unknown key",    "{id: x, script: 'true', nodes: [a], when: now}",            "when"               },
-        {"bad key",        "{id: 'a b', script: 'true', nodes: [a]}",                   "id"                 },
+         "'0000000000000000000000000000000000000000000000000000000000000000'}",         "another hash"           },
+        {"no hash",        "{id: x, script: 'true', nodes: [a], sha256: abc}",          "another hash"           },
+        {"language",       "{id: x, script: 'true', nodes: [a], language: perl}",       "language"               },
+        {"timeout",        "{id: x, script: 'true', nodes: [a], timeout: 8d}",          "timeout"                },
+        {"none at a time", "{id: x, script: 'true', nodes: [a], parallel: 0}",          "parallel"               },
+        {"unknown key",    "{id: x, script: 'true', nodes: [a], when: now}",            "when"                   },
+        {"bad key",        "{id: 'a b', script: 'true', nodes: [a]}",                   "id"                     },
     };
     struct kit k;
     (void)state;

@@ -394,7 +394,7 @@ static void unit_done(void *ctx, const struct store_result *result)
     } else {
         log_write(c->env.log, c->now_ns, LEVEL_WARN, "unit.failed", LOG_NUMBER("cycle", (int64_t)unit->basis.cycle),
                   LOG_NUMBER("unit", (int64_t)unit->number), LOG_NUMBER("actions", (int64_t)unit->steps.len),
-                  LOG_TEXT("text", result->rc == -EAGAIN ? "something it rests on has changed" : result->text));
+                  LOG_TEXT("text", result->rc == -EAGAIN ? "an object that it depends on has changed" : result->text));
         u->troubled = u->troubled || result->rc != -EAGAIN;
         give_back_first(u);
     }

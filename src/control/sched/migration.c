@@ -109,7 +109,7 @@ struct migrating {
 };
 
 static const struct key migrate_rows[] = {
-    KEY("to", "text", "a node; any other if not given", text_read, .at = offsetof(struct migrating, to)),
+    KEY("to", "text", "the target node; default: any other node", text_read, .at = offsetof(struct migrating, to)),
 };
 KEY_TABLE(migrate_keys, "migrate", migrate_rows);
 
@@ -126,7 +126,7 @@ static int target_of(struct call *c, const struct object *old, const char **ret)
     if (!node)
         return -c->err.code;
     if (strcmp(node->id, old->instance->node) == 0)
-        return err_set(&c->err, EBUSY, "instance %s is on %s already", old->id, node->id);
+        return err_set(&c->err, EBUSY, "instance %s is already on %s", old->id, node->id);
     *ret = node->id;
     return 0;
 }
@@ -139,16 +139,15 @@ static int check_movable(struct call *c, const struct object *old)
     struct berth_fact fact;
 
     if (!work || work->kind != KIND_APP)
-        return err_set(&c->err, EBUSY, "instance %s is not of an app: only what may run twice for a while can move",
-                       old->id);
+        return err_set(&c->err, EBUSY, "instance %s does not belong to an app; only apps can migrate", old->id);
     if (*work->work->gang)
-        return err_set(&c->err, EBUSY, "instance %s is of a gang, which is not moved one by one", old->id);
+        return err_set(&c->err, EBUSY, "instance %s belongs to a gang; gangs cannot migrate", old->id);
     if (!state_work_wanted(c->state, work))
         return err_set(&c->err, EBUSY, "%s is stopped", work->id);
     if (state != BERTH_ASSIGNED && state != BERTH_STARTING && state != BERTH_RUNNING)
         return err_set(&c->err, EBUSY, "instance %s is %s", old->id, berth_state_name(state));
     if (fact_of(c->state, old->id, &c->arena, &fact) && berth_migration_phase(fact.value) != BERTH_MIGRATION_UNDONE)
-        return err_set(&c->err, EALREADY, "instance %s is being moved already; see GET /v1/migrations", old->id);
+        return err_set(&c->err, EALREADY, "instance %s is already migrating; see GET /v1/migrations", old->id);
     return 0;
 }
 
@@ -187,15 +186,18 @@ static int check_undoable(struct call *c, const struct object *old, const struct
     enum berth_cause cause = berth_migration_cause(fact->value);
 
     if (berth_migration_phase(fact->value) == BERTH_MIGRATION_STOPPING || old->instance->state == BERTH_STOPPING)
-        return err_set(&c->err, EBUSY, "instance %s has been replaced and is stopping: move the new one back instead",
+        return err_set(&c->err, EBUSY,
+                       "instance %s has been replaced and is stopping; migrate the new instance "
+                       "back instead",
                        old->id);
     if (cause == BERTH_CAUSE_OVER)
-        return err_set(&c->err, EBUSY, "node %s holds more than it has; what is on it must move", old->instance->node);
+        return err_set(&c->err, EBUSY, "node %s has more allocated than allocatable; its instances must move",
+                       old->instance->node);
     if (cause == BERTH_CAUSE_BY_HAND || cause == BERTH_CAUSE_MOVED)
         return 0;
     if (node && node->node->state == BERTH_NODE_DRAINING)
-        return err_set(&c->err, EBUSY, "node %s is being drained: enable it, and what has not moved stays", node->id);
-    return err_set(&c->err, EBUSY, "%s has changed, and its pods are replaced one by one", old->instance->workload);
+        return err_set(&c->err, EBUSY, "node %s is being drained; enable it to keep the remaining instances", node->id);
+    return err_set(&c->err, EBUSY, "%s has changed; its pods are being replaced one by one", old->instance->workload);
 }
 
 int migration_undo(struct call *c)
@@ -205,7 +207,7 @@ int migration_undo(struct call *c)
     if (!old)
         return -c->err.code;
     if (!fact_of(c->state, old->id, &c->arena, &fact) || berth_migration_phase(fact.value) == BERTH_MIGRATION_UNDONE)
-        return err_set(&c->err, EBUSY, "instance %s is not being moved", old->id);
+        return err_set(&c->err, EBUSY, "instance %s is not migrating", old->id);
     int rc = check_undoable(c, old, &fact);
     if (rc < 0)
         return rc;

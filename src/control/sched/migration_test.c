@@ -85,7 +85,7 @@ static void from_the_wish_to_its_end(void **state)
     moves(&k, "starting", 25);
     assert_int_equal(kit_number(&k, "items/0/instance"), 3);
     CALL(&k, 409, ALICE, "POST", "/v1/instances/1/migrate", NULL);
-    SAYS(&k, "being moved already");
+    SAYS(&k, "already migrating");
     kit_restart(&k); /* the migration survives a restart */
     reported(&k, "3", "starting", 1);
     moves(&k, "starting", 50);
@@ -94,7 +94,7 @@ static void from_the_wish_to_its_end(void **state)
     kit_plan(&k);
     moves(&k, "stopping", 90);
     CALL(&k, 409, ALICE, "POST", "/v1/migrations/1/undo", NULL);
-    SAYS(&k, "move the new one back");
+    SAYS(&k, "migrate the new instance back");
     reported(&k, "1", "stopped", 2);
     kit_plan(&k);
     CALL(&k, 200, ALICE, "GET", "/v1/migrations", NULL);
@@ -122,7 +122,7 @@ static void it_is_undone(void **state)
     CALL(&k, 200, ADMIN, "GET", "/v1/instances/1", NULL);
     assert_string_equal(kit_text(&k, "state"), "assigned");
     CALL(&k, 409, ALICE, "POST", "/v1/migrations/1/undo", NULL);
-    SAYS(&k, "not being moved");
+    SAYS(&k, "not migrating");
     kit_sleep(&k, 3601);
     kit_plan(&k);
     CALL(&k, 200, ALICE, "GET", "/v1/migrations", NULL);
@@ -154,15 +154,15 @@ static void what_cannot_move_is_refused(void **state)
         int status;
         const char *says;
     } rows[] = {
-        {ALICE, "/v1/instances/1/migrate",  "{to: nowhere}", 404, "nowhere"        },
-        {ALICE, "/v1/instances/1/migrate",  "{to: n0}",      409, "on n0 already"  },
-        {ALICE, "/v1/instances/1/migrate",  "{where: n1}",   400, "where"          },
-        {ALICE, "/v1/instances/1/migrate",  "{to: 5}",       404, "5"              },
-        {BOB,   "/v1/instances/1/migrate",  NULL,            404, "instance"       },
-        {ALICE, "/v1/instances/99/migrate", NULL,            404, "instance"       },
-        {ALICE, "/v1/instances/3/migrate",  NULL,            409, "not of an app"  },
-        {ALICE, "/v1/migrations/1/undo",    NULL,            409, "not being moved"},
-        {ALICE, "/v1/migrations/99/undo",   NULL,            404, "instance"       },
+        {ALICE, "/v1/instances/1/migrate",  "{to: nowhere}", 404, "nowhere"                  },
+        {ALICE, "/v1/instances/1/migrate",  "{to: n0}",      409, "already on n0"            },
+        {ALICE, "/v1/instances/1/migrate",  "{where: n1}",   400, "where"                    },
+        {ALICE, "/v1/instances/1/migrate",  "{to: 5}",       404, "5"                        },
+        {BOB,   "/v1/instances/1/migrate",  NULL,            404, "instance"                 },
+        {ALICE, "/v1/instances/99/migrate", NULL,            404, "instance"                 },
+        {ALICE, "/v1/instances/3/migrate",  NULL,            409, "does not belong to an app"},
+        {ALICE, "/v1/migrations/1/undo",    NULL,            409, "not migrating"            },
+        {ALICE, "/v1/migrations/99/undo",   NULL,            404, "instance"                 },
     };
     (void)state;
     struct kit k;

@@ -145,7 +145,7 @@ static void moved(void *ctx, const struct store_result *result)
 static void tell(struct control *c, const struct object *job, const char *to)
 {
     CLEANUP(str) struct str text = {0};
-    str_addf(&text, "goes from queue %s to %s, by a rule of /v1/routes", job->work->queue, to);
+    str_addf(&text, "moved from queue %s to %s by a routing rule (/v1/routes)", job->work->queue, to);
     struct event event = {.type = "Moved",
                           .kind = KIND_JOB,
                           .id = job->id,
@@ -213,8 +213,8 @@ int queue_known(struct call *c, const char *key, const char *queue)
     if (change_rest_on(&c->change, KIND_QUEUE, queue) || strcmp(queue, QUEUE_DEFAULT) == 0)
         return 0;
     const char *guess = suggest(queue, queue_candidate, c->state);
-    return err_set(&c->err, EINVAL, "%s: there is no queue %s%s%s%s 'berth queues' lists them", key,
-                   quote(queue, shown), guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : ";");
+    return err_set(&c->err, EINVAL, "%s: there is no queue %s%s%s%s see 'berth queues'", key, quote(queue, shown),
+                   guess ? "; did you mean " : "", guess ? guess : "", guess ? "?" : ";");
 }
 
 /* Returns whether a job that leaves a queue by a rule could come back to it. From each reached queue, follows every
@@ -252,10 +252,10 @@ static int rules_check(struct call *c, const struct routes_doc *d)
             rc = queue_known(c, "when: queue", r->queue);
         if (rc == 0 && r->queue && *r->queue && !moves(r))
             rc = err_set(&c->err, EINVAL,
-                         "when: queue: a job that names its queue is not placed by rules; add waited "
-                         "or used to move it later");
+                         "when: queue: rules do not apply to jobs that name their queue; add waited or used to "
+                         "move such jobs later");
         if (rc == 0 && moves(r) && goes_round(d, r->to))
-            rc = err_set(&c->err, EINVAL, "queue: jobs could go round from %s and back; let them end somewhere", r->to);
+            rc = err_set(&c->err, EINVAL, "queue: the rules form a loop from %s back to it", r->to);
         if (rc < 0)
             return err_prefix(&c->err, "rules[%zu]", i);
     }
@@ -288,7 +288,7 @@ int routes_put(struct call *c)
     struct routes_doc d;
     CLEANUP(json) json_t *next = json_deep_copy(c->body);
     if (!permit(&c->caller, PERMIT_SYSTEM, "", ""))
-        return err_set(&c->err, EACCES, "the role %s may not change the system", c->caller.role);
+        return err_set(&c->err, EACCES, "role %s may not change the system", c->caller.role);
     doc_strip(next);
     int rc = routes_doc_read(next, &c->arena, &d, &c->err);
     if (rc == 0)

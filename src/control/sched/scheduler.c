@@ -179,7 +179,7 @@ size_t scheduler_waits(const struct scheduler *s, size_t cap, void (*tell)(void 
 static void pending_sentence(const struct berth_pending *p, const struct object *work, struct str *to)
 {
     enum { REASONS_MAX = 3 };
-    str_addf(to, "%zu of %u pods wait", p->ordinals_len, work->work->replicas);
+    str_addf(to, "%zu of %u pods are pending", p->ordinals_len, work->work->replicas);
     for (size_t i = 0; i < p->reasons_len && i < REASONS_MAX; i++)
         str_addf(to, "%s %s", i ? ";" : ":", p->reasons[i].text);
 }
@@ -370,7 +370,7 @@ static void tell_policies(struct scheduler *s, struct plan_policy *p)
     const char *why = "", *policy;
     while ((policy = plan_policy_failure(p, &why))) {
         CLEANUP(str) struct str text = {0};
-        str_addf(&text, "its formula fails, so jobs come in order of their creation: %s", why);
+        str_addf(&text, "the formula fails, so jobs are ordered by creation time: %s", why);
         struct event event = {.type = "PolicyFailed",
                               .kind = KIND_POLICY,
                               .id = policy,
@@ -409,9 +409,9 @@ static void made(void *ctx)
         m->basis.plan_hash = berth_plan_hash(m->plan);
         keep_plan(s, m);
         if (s->seen.alarm)
-            log_write(
-                c->env.log, c->now_ns, LEVEL_ERROR, "nodes.lost",
-                LOG_TEXT("text", "more than a third of the nodes are lost: nothing is replaced; look at the network"));
+            log_write(c->env.log, c->now_ns, LEVEL_ERROR, "nodes.lost",
+                      LOG_TEXT("text", "more than a third of the nodes are lost: no instances are replaced; check the "
+                                       "network"));
         if (units_returned(s->units) != m->returned) {
             plan_again(s);
         } else if (!s->stopping) {

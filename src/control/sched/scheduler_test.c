@@ -501,7 +501,7 @@ static void words_that_were_cut_are_still_shown(void **state)
                    "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9",
                    "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9");
     CALL(&k, 400, ADMIN, "POST", "/v1/apps", body);
-    SAYS(&k, "is not that of ab");
+    SAYS(&k, "does not match ab");
     for (size_t shift = 0; shift < 2; shift++) {
         CALL(&k, 201, ADMIN, "POST", "/v1/jobs", "{name: a, requests: {cpu: 1}}");
         kit_plan(&k);

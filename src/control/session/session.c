@@ -129,7 +129,7 @@ static void listener_gone(struct errand *e)
     if (!e->stream)
         return;
     e->stream = NULL;
-    e->why = "nobody listens any more";
+    e->why = "the client has disconnected";
     relay_wake(e->relay);
 }
 
@@ -145,7 +145,7 @@ static void listener_ready(void *ctx)
 static void error_line(struct str *to, const struct errand *e, const char *text, bool again)
 {
     if (e->verb == ERRAND_LOGS && !e->lines) {
-        str_addf(to, "berth: the log ends here: %s\n", text);
+        str_addf(to, "berth: end of the log: %s\n", text);
         return;
     }
     str_add(to, "{\"error\":");
@@ -207,9 +207,9 @@ int errand_check(struct call *c, const char *user, const char *node)
     for (const struct errand *e = r->errands; e; e = e->next)
         own += strcmp(e->user, user) == 0;
     if (own >= RELAY_USER_MAX)
-        return err_set(&c->err, EDQUOT, "you have %zu logs, shells and signals under way already; close some", own);
+        return err_set(&c->err, EDQUOT, "you already have %zu open logs, shells and signals; close some", own);
     if (r->len >= RELAY_ERRANDS_MAX)
-        return err_set(&c->err, EDQUOT, "%zu logs, shells and signals are under way already; try again later", r->len);
+        return err_set(&c->err, EDQUOT, "%zu logs, shells and signals are already open; try again later", r->len);
     if (!a || !a->up)
         return err_set(&c->err, ENOSPC,
                        "the agent of node %s is not connected; try again, or see 'berth describe node %s'", node, node);
@@ -298,10 +298,10 @@ void errand_answer(struct errand *e, int rc)
 
 void errand_close(struct errand *e, const char *why)
 {
-    const char *said = why ? why : "it was closed";
+    const char *said = why ? why : "the session was closed";
     if (e->agent->up)
         errand_tell(e, json_pack("{s:b}", "close", 1));
-    refuse_waiting(&e->brought, ENOENT, "nobody listens any more");
+    refuse_waiting(&e->brought, ENOENT, "the client has disconnected");
     refuse_waiting(&e->input, ENOENT, said);
     if (e->asked) {
         e->stream = NULL; /* belongs to the answer of `asked` */
@@ -388,8 +388,8 @@ static void errand_end(struct errand *e, const char *error, int64_t exit_code)
     struct stream *stream = take_ptr(&e->stream);
     if (stream)
         stream_finish(stream);
-    refuse_waiting(&e->input, ENOENT, "it has ended");
-    refuse_waiting(&e->brought, ENOENT, "it has ended");
+    refuse_waiting(&e->input, ENOENT, "the session has ended");
+    refuse_waiting(&e->brought, ENOENT, "the session has ended");
     errand_free(e);
 }
 
@@ -483,14 +483,14 @@ static const char *errand_overdue(struct errand *e, int64_t steady_ns)
     int64_t age_ns = steady_ns - e->since_ns;
     if (agent_away(e->agent, steady_ns)) {
         e->again = true;
-        return "the node's agent is not connected any more";
+        return "the agent of the node is not connected any more";
     }
     if (age_ns >= RELAY_AWAY_NS && node_lost(e->relay, e->agent->node))
         return "the node is lost";
     if (e->verb == ERRAND_SIGNAL && age_ns >= RELAY_SIGNAL_NS)
-        return "the node's agent does not answer; it is not known whether the signal was sent";
+        return "the agent of the node does not respond; it is unknown whether the signal was sent";
     if (!e->asked && !e->stream && age_ns >= RELAY_AWAY_NS)
-        return "nobody came to listen";
+        return "no client connected";
     return NULL;
 }
 

@@ -25,7 +25,7 @@ static void agent_replace(struct agent *a, uint64_t epoch)
     for (struct errand *e = a->relay->errands; e; e = e->next) {
         if (e->agent != a || e->why)
             continue;
-        e->why = epoch != a->epoch ? "the node's agent was started anew" : "the connection to the node broke";
+        e->why = epoch != a->epoch ? "the agent of the node was restarted" : "the connection to the node broke";
         e->again = true;
     }
     a->epoch = epoch;
@@ -50,10 +50,10 @@ int relay_attach(struct call *c)
     struct agent *a = agent_of(c->control->relay, node->id);
     uint64_t known = a->epoch > node->node->epoch ? a->epoch : node->node->epoch;
     if (epoch < known)
-        return err_set(&c->err, EAGAIN, "node %s: epoch %" PRIu64 " is known already; this agent is not the last one",
+        return err_set(&c->err, EAGAIN, "node %s: epoch %" PRIu64 " is already known; a newer agent is running",
                        node->id, known);
     if (a->stream && !a->up)
-        return err_set(&c->err, EBUSY, "node %s: another connection of its agent is just beginning", node->id);
+        return err_set(&c->err, EBUSY, "node %s: another connection of its agent is being opened", node->id);
     struct stream *stream = NULL;
     rc = stream_feed_open(c, &agent_feed, a, &stream);
     if (rc < 0)
@@ -67,7 +67,7 @@ int relay_attach(struct call *c)
 static int nobody_listens(struct call *c)
 {
     char shown[QUOTE_MAX];
-    return err_set(&c->err, ENOENT, "nobody listens to call %s", quote(c->args[1], shown));
+    return err_set(&c->err, ENOENT, "no client is connected to call %s", quote(c->args[1], shown));
 }
 
 int relay_bring(struct call *c)
@@ -82,8 +82,9 @@ int relay_bring(struct call *c)
         return err_set(&c->err, EINVAL, "stream: expected out or err, unless end is true");
     struct call *earlier = take_ptr(&e->brought);
     if (earlier) /* its sender has given up waiting */
-        call_answer(earlier,
-                    err_set(&earlier->err, EBUSY, "another one came before this was taken; send one at a time"));
+        call_answer(earlier, err_set(&earlier->err, EBUSY,
+                                     "another input arrived before this one was processed; send one "
+                                     "at a time"));
     if (errand_room(e))
         return errand_take(e, c);
     e->brought = c;

@@ -151,10 +151,10 @@ static void an_agent_comes_back(void **state)
         bool heard, fed;
         const char *why;
     } rows[] = {
-        {"the same agent, heard of",     7, true,  false, "the connection to the node broke" },
-        {"the same agent, not heard of", 7, false, false, "the connection to the node broke" },
-        {"the same agent, sent input",   7, true,  true,  "the connection to the node broke" },
-        {"a new agent",                  8, true,  false, "the node's agent was started anew"},
+        {"the same agent, heard of",     7, true,  false, "the connection to the node broke"   },
+        {"the same agent, not heard of", 7, false, false, "the connection to the node broke"   },
+        {"the same agent, sent input",   7, true,  true,  "the connection to the node broke"   },
+        {"a new agent",                  8, true,  false, "the agent of the node was restarted"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -209,7 +209,7 @@ static void an_agent_that_stays_away(void **state)
     assert_int_equal(under_way(&s), 0);
     json_decref(end_line(&reader));
     CLEANUP(json) json_t *line = end_line(&reader);
-    assert_string_equal(member(line, "error"), "the node's agent is not connected any more");
+    assert_string_equal(member(line, "error"), "the agent of the node is not connected any more");
     assert_true(reader.ended);
     scene_done(&s);
 }

@@ -130,7 +130,7 @@ static void a_silent_log_begins_by_itself(void **state)
     assert_int_equal(under_way(&s), 1);
     static const char why[] = "{\"error\": \"gone\"}";
     bring(&s, N1, "n1", member(line, "call"), "end=true", why, strlen(why), &post);
-    assert_string_equal(reader.text.at, "berth: the log ends here: gone\n");
+    assert_string_equal(reader.text.at, "berth: end of the log: gone\n");
     assert_true(reader.ended);
     scene_done(&s);
 }
@@ -162,7 +162,7 @@ static void which_instance(void **state)
         {ALICE, "/v1/apps/old/logs",                         0,   "802"                },
         {ALICE, "/v1/apps/old/logs?ordinal=0",               0,   "801"                },
         {ALICE, "/v1/apps/old/logs?previous=true&ordinal=1", 0,   "802"                },
-        {ALICE, "/v1/apps/old/logs?ordinal=2",               409, "no longer there"    },
+        {ALICE, "/v1/apps/old/logs?ordinal=2",               409, "no longer exists"   },
         {ALICE, "/v1/instances/801/logs",                    404, "no instance"        },
         {ALICE, "/v1/instances/801/logs?node=n1",            0,   "801"                },
         {ALICE, "/v1/instances/801/logs?node=n2",            404, "no instance"        },
@@ -286,7 +286,7 @@ static void what_cannot_be_run(void **state)
         {ALICE, "/v1/instances/901/exec",     "{\"command\": []}",                                        400, "command"         },
         {ALICE, "/v1/instances/901/exec",     "{\"command\": [\"a\"], \"tty\": 1}",                       400, "tty"             },
         {ALICE, "/v1/instances/901/exec",     "{\"command\": [\"a\"], \"env\": {\"B=C\": \"d\"}}",        400,
-         "no name of a variable"                                                                                                 },
+         "not a valid variable name"                                                                                             },
         {ALICE, "/v1/instances/901/exec",     "{\"command\": [\"a\"], \"rows\": 70000, \"columns\": 80}", 400, "rows"            },
         {ALICE, "/v1/instances/902/exec",     "{\"command\": [\"a\"]}",                                   409, "it is starting"  },
         {BOB,   "/v1/instances/901/exec",     "{\"command\": [\"a\"]}",                                   404, "no instance"     },
@@ -341,7 +341,7 @@ static void a_signal_waits_for_the_agents_word(void **state)
             bring(&s, N1, "n1", member(line, "call"), "end=true", bad ? why : NULL, bad ? strlen(why) : 0, &post);
         EXPECT(&e, bad == 0 ? 200 : bad == 1 ? 409 : 503);
         if (bad)
-            expect_words(&e, bad == 1 ? "no such process" : "not known whether");
+            expect_words(&e, bad == 1 ? "no such process" : "unknown whether");
         assert_int_equal(under_way(&s), 0);
     }
     scene_done(&s);

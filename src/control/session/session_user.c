@@ -28,9 +28,9 @@ static int node_check(struct call *c, const char *node)
 {
     const struct object *o = state_find(c->state, KIND_NODE, node);
     if (!o)
-        return err_set(&c->err, EBUSY, "node %s, where it ran, is no longer there", node);
+        return err_set(&c->err, EBUSY, "node %s, where it ran, no longer exists", node);
     if (o->node->state == BERTH_NODE_LOST)
-        return err_set(&c->err, EBUSY, "node %s, where it runs, is lost: nothing is heard of it", node);
+        return err_set(&c->err, EBUSY, "node %s, where it runs, is lost: its agent has stopped reporting", node);
     return 0;
 }
 
@@ -52,7 +52,7 @@ static int running_place(struct call *c, const struct object *instance, struct p
 {
     enum berth_state state = instance->instance->state;
     if (state != BERTH_RUNNING && state != BERTH_STOPPING)
-        return err_set(&c->err, EBUSY, "instance %s does not run: it is %s", instance->id, berth_state_name(state));
+        return err_set(&c->err, EBUSY, "instance %s is not running: it is %s", instance->id, berth_state_name(state));
     return place_of(c, instance, ret);
 }
 
@@ -110,7 +110,7 @@ static int query_cursor(struct call *c, const char **ret)
     for (const char *p = text; p && *p; p++)
         good = good && *p > ' ' && *p < 0x7f;
     if (!good)
-        return err_set(&c->err, EINVAL, "cursor: expected a cursor that a log has sent");
+        return err_set(&c->err, EINVAL, "cursor: expected a cursor from a log");
     *ret = text;
     return 0;
 }
@@ -249,7 +249,7 @@ static int work_logs(struct call *c, enum kind kind)
         rc = node_check(c, place.node);
     } else {
         rc = err_set(&c->err, EBUSY, "%s %s has %s", kinds[kind].name, work->id,
-                     previous ? "no earlier instance whose log is kept" : "not run yet, so there is no log");
+                     previous ? "no earlier instance with a stored log" : "not run yet; there is no log");
     }
     return rc < 0 ? rc : logs_open(c, &place);
 }
@@ -289,7 +289,7 @@ int relay_optask_logs(struct call *c)
         break;
     }
     if (!place.optask)
-        return err_set(&c->err, EBUSY, "optask %s has not run%s%s yet, so there is no log", o->id,
+        return err_set(&c->err, EBUSY, "optask %s has not run%s%s yet; there is no log", o->id,
                        place.node ? " on node " : "", place.node ? place.node : "");
     rc = node_check(c, place.node);
     return rc < 0 ? rc : logs_open(c, &place);
@@ -361,11 +361,11 @@ struct exec_doc {
 };
 
 static const struct key exec_rows[] = {
-    KEY("command", "list of texts", "what to run, byte for byte; no shell is added", command_read,
+    KEY("command", "list of texts", "program and arguments, passed unchanged; no shell is used", command_read,
         .at = offsetof(struct exec_doc, command), .len_at = offsetof(struct exec_doc, command_len)),
-    KEY("env", "{name: text}", "added to its environment", labels_read, .at = offsetof(struct exec_doc, env),
+    KEY("env", "{name: text}", "variables added to the environment", labels_read, .at = offsetof(struct exec_doc, env),
         .len_at = offsetof(struct exec_doc, env_len)),
-    KEY("terminal", "true or false", "give it a terminal", bool_read, .at = offsetof(struct exec_doc, terminal)),
+    KEY("terminal", "true or false", "allocate a terminal", bool_read, .at = offsetof(struct exec_doc, terminal)),
     KEY("rows", "whole number", "of the terminal", u32_read, .at = offsetof(struct exec_doc, rows)),
     KEY("columns", "whole number", "of the terminal", u32_read, .at = offsetof(struct exec_doc, columns)),
 };
@@ -380,12 +380,12 @@ static int exec_read(struct call *c, struct exec_doc *d)
     if (rc < 0)
         return rc;
     if (d->command_len == 0 || !d->command[0][0])
-        return err_set(&c->err, EINVAL, "command: expected what to run, as a list of words");
+        return err_set(&c->err, EINVAL, "command: expected a list of words");
     if (d->rows > UINT16_MAX || d->columns > UINT16_MAX)
         return err_set(&c->err, EINVAL, "rows and columns: expected numbers up to %d", UINT16_MAX);
     for (size_t i = 0; i < d->env_len; i++)
         if (!*d->env[i].key || strchr(d->env[i].key, '='))
-            return err_set(&c->err, EINVAL, "env: %s is no name of a variable", quote(d->env[i].key, shown));
+            return err_set(&c->err, EINVAL, "env: %s is not a valid variable name", quote(d->env[i].key, shown));
     return 0;
 }
 
@@ -433,7 +433,7 @@ struct signal_doc {
 };
 
 static const struct key signal_rows[] = {
-    KEY("signal", "text", "its name, such as HUP; TERM if not given", text_read,
+    KEY("signal", "text", "signal name, such as HUP; default: TERM", text_read,
         .at = offsetof(struct signal_doc, signal)),
 };
 KEY_TABLE(signal_keys, "signal", signal_rows);
@@ -451,7 +451,7 @@ int relay_signal(struct call *c)
     int rc = table_read(&r, c->body, &signal_keys, &d);
     const char *name = rc == 0 ? signal_name_find(d.signal) : NULL;
     if (rc == 0 && !name)
-        rc = err_set(&c->err, EINVAL, "signal: there is no signal %s; HUP, TERM and USR1 are some",
+        rc = err_set(&c->err, EINVAL, "signal: there is no signal %s; expected a name like HUP, TERM or USR1",
                      quote(d.signal, shown));
     if (rc == 0)
         rc = running_place(c, o, &place);
@@ -475,7 +475,7 @@ static struct errand *own_errand(struct call *c)
     struct errand *e = errand_find(c->control->relay, c->args[0]);
     if (e && e->verb == ERRAND_EXEC && c->caller.user[0] && strcmp(e->user, c->caller.user) == 0)
         return e;
-    (void)err_set(&c->err, ENOENT, "no call %s of yours; it may have ended", quote(c->args[0], shown));
+    (void)err_set(&c->err, ENOENT, "you have no call %s; it may have ended", quote(c->args[0], shown));
     return NULL;
 }
 
@@ -485,7 +485,7 @@ int relay_listen(struct call *c)
     if (!e)
         return -c->err.code;
     if (e->stream)
-        return err_set(&c->err, EBUSY, "somebody listens to it already");
+        return err_set(&c->err, EBUSY, "a client is already connected to it");
     struct stream *stream = NULL;
     int rc = stream_feed_open(c, &lines_feed, e, &stream);
     e->stream = stream;
@@ -502,7 +502,7 @@ int relay_input(struct call *c)
     if (rc < 0)
         return rc;
     if (e->eof || e->input)
-        return err_set(&c->err, EBUSY, e->eof ? "its input has ended" : "send input one at a time, in its order");
+        return err_set(&c->err, EBUSY, e->eof ? "the input has ended" : "send one input at a time, in order");
     if (errand_input(e, c))
         return 0;
     e->input = c;

@@ -171,7 +171,7 @@ int change_expect(struct change *c, enum kind kind, const char *id, uint64_t rev
     if (item->revision == revision)
         return 0;
     if (item->revision == 0)
-        return err_set(err, EAGAIN, "%s %s is not there, but was expected at revision %" PRIu64, kinds[kind].name, id,
+        return err_set(err, EAGAIN, "%s %s does not exist, but was expected at revision %" PRIu64, kinds[kind].name, id,
                        revision);
     return err_set(err, EAGAIN, "%s %s is at revision %" PRIu64 ", not %" PRIu64 "; read it again", kinds[kind].name,
                    id, item->revision, revision);

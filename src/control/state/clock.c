@@ -62,7 +62,7 @@ void clock_tick(struct control *c)
         return;
     }
     alarm_raise(c, ALARM_CLOCK,
-                "the clock of berthd's machine has jumped and is %" PRId64
-                " s %s the time that berthd goes by; set it right, or, if it is right now, restart berthd",
+                "the system clock of berthd's host has jumped and is %" PRId64
+                " s %s the time that berthd uses; correct the clock, or, if it is correct, restart berthd",
                 (gap_ns < 0 ? -gap_ns : gap_ns) / SECOND, gap_ns < 0 ? "behind" : "ahead of");
 }

@@ -27,7 +27,7 @@ static json_t *fresh(int64_t now_ns, const char *id, const char *display)
 int control_init(struct control *c, char ret_token[static TOKEN_TEXT_MAX], struct berth_err *err)
 {
     if (store_revision(c->store) != 0)
-        return err_set(err, EEXIST, "there is a cluster in this folder already");
+        return err_set(err, EEXIST, "this folder already contains a cluster");
     struct arena arena;
     struct change change;
     struct started result = {0};

@@ -486,7 +486,7 @@ int state_apply(struct state *s, const struct store_event *event, struct berth_e
     enum kind kind = object_key_split(event->key, &id);
     if (kind == KINDS) {
         s->revision = event->revision;
-        return err_set(err, EBADMSG, "the key %s is of no kind known here", event->key);
+        return err_set(err, EBADMSG, "the key %s has an unknown kind", event->key);
     }
     int rc = event->gone ? apply_gone(s, kind, id, err) : apply_put(s, kind, id, event, err);
     if (rc < 0)
@@ -699,7 +699,9 @@ int state_audit(struct state *s, struct berth_err *err)
     plan_policy_done(&p);
     berth_cluster_free(made);
     if (rc == 0 && kept != fresh)
-        rc = err_set(err, EBADMSG, "the cluster as kept and as made anew from the documents give different plans");
+        rc = err_set(err, EBADMSG,
+                     "the cluster in memory and the cluster built from the documents give different "
+                     "plans");
     return rc;
 }
 

@@ -17,11 +17,11 @@ int upgrade_document(enum kind kind, json_t *doc, const struct upgrades *by, str
     const json_t *v = json_object_get(doc, "v");
     json_int_t version = json_integer_value(v);
     if (!json_is_integer(v) || version < 1)
-        return err_set(err, ENOTSUP, "it has no schema version, so it was not written by berthd");
+        return err_set(err, ENOTSUP, "the store has no schema version; it was not written by berthd");
     if (version > by->version)
         return err_set(err, ENOTSUP,
-                       "its schema version is %" JSON_INTEGER_FORMAT
-                       ", and this berthd knows up to %d; start a newer one",
+                       "the schema version of the store is %" JSON_INTEGER_FORMAT
+                       ", but this berthd supports up to %d; start a newer berthd",
                        version, by->version);
     for (; version < by->version; version++)
         for (size_t i = 0; i < by->len; i++)

@@ -9,8 +9,8 @@
 static const struct {
     const char *name, *over;
 } alarms[ALARMS] = {
-    [ALARM_CLOCK] = {"clock", "the clock and berthd agree again"},
-    [ALARM_STORE] = {"store", "changes are taken again"         },
+    [ALARM_CLOCK] = {"clock", "the system clock and the time of berthd agree again"},
+    [ALARM_STORE] = {"store", "changes are accepted again"                         },
 };
 
 const char *alarm_name(unsigned alarm)

@@ -37,7 +37,7 @@ int backup_key_derive(struct backup_key *key, const char *passphrase, size_t len
 {
     if (crypto_pwhash(key->bytes, sizeof key->bytes, passphrase, len, key->salt, key->passes,
                       (size_t)key->memory_mib << 20, crypto_pwhash_ALG_ARGON2ID13) != 0)
-        return err_set(err, ENOMEM, "the passphrase needs %u MiB of memory to become a key, which are not there",
+        return err_set(err, ENOMEM, "not enough memory: deriving the key from the passphrase needs %u MiB",
                        key->memory_mib);
     return 0;
 }
@@ -96,7 +96,10 @@ static int entry_write(struct backup_stream *s, const char *path, const char *na
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            rc = err_set(err, n < 0 ? errno : EIO, "cannot read %s: %s", path, n < 0 ? strerror(errno) : "it shrinks");
+            rc = err_set(err, n < 0 ? errno : EIO, "cannot read %s: %s", path,
+                         n < 0 ? strerror(errno)
+                               : "the file "
+                                 "shrinks");
         else
             rc = backup_stream_write(s, piece, (size_t)n, err);
         left -= n > 0 ? (uint64_t)n : 0;
@@ -129,7 +132,7 @@ static int store_copy(struct store *store, const char *journal, const char *copy
         if (rc < 0 || shelf_last(&after) == shelf_last(segments))
             return rc;
     }
-    return err_set(err, EBUSY, "the journal goes on too fast for a backup; try again soon");
+    return err_set(err, EBUSY, "the journal grows too fast for a backup; try again soon");
 }
 
 static int entries_write(struct backup_stream *s, const char *dir, const char *copy, const struct shelf *segments,
@@ -176,7 +179,7 @@ int backup_write(struct store *store, const char *dir, const struct backup_optio
     struct stat st;
 
     if (lstat(path, &st) == 0)
-        return err_set(err, EEXIST, "%s exists already; name another file, or remove it", path);
+        return err_set(err, EEXIST, "%s already exists; choose another file, or remove it", path);
     str_addf(&copy, "%s.store-%ld", path, (long)getpid());
     str_addf(&partial, "%s.part-%ld", path, (long)getpid());
     str_addf(&journal, "%s/" SHELF_FOLDER, dir);
@@ -196,7 +199,7 @@ int backup_write(struct store *store, const char *dir, const struct backup_optio
     if (rc == 0 && !made && (errno == EPERM || errno == EOPNOTSUPP))
         made = rename(partial.at, path) == 0;
     if (rc == 0 && !made)
-        rc = err_set(err, errno, "cannot make %s: %s", path, strerror(errno));
+        rc = err_set(err, errno, "cannot create %s: %s", path, strerror(errno));
     (void)unlink(copy.at);
     (void)unlink(partial.at);
     return rc;

@@ -109,7 +109,8 @@ static int entry_read(struct backup_stream *s, const char *aside, struct berth_e
     int rc = backup_stream_read(s, &len, 1, err);
 
     if (rc == 0 && (len == 0 || len > BACKUP_NAME_MAX))
-        rc = err_set(err, EBADMSG, "%s has an entry without a name; a newer berth made it, or it is damaged", s->path);
+        rc = err_set(err, EBADMSG, "%s has an entry without a name; it was made by a newer berth, or it is damaged",
+                     s->path);
     if (rc == 0)
         rc = backup_stream_read(s, name, len, err);
     if (rc == 0)
@@ -118,7 +119,7 @@ static int entry_read(struct backup_stream *s, const char *aside, struct berth_e
         return rc;
     const char *place = entry_place(name);
     if (!place)
-        return err_set(err, ENOTSUP, "%s has an entry that this berth does not know; use a newer one", s->path);
+        return err_set(err, ENOTSUP, "%s has an entry that this berth does not know; use a newer berth", s->path);
     for (size_t i = 0; i < sizeof size; i++)
         bytes |= (uint64_t)size[i] << 8 * i;
     path_make(&path, aside, place);
@@ -154,7 +155,7 @@ static int move(const char *aside, const char *dir, const char *name, struct ber
     path_make(&to, dir, name);
     return rename(from.at, to.at) == 0 || errno == ENOENT
                ? 0
-               : err_set(err, errno, "cannot make %s: %s", to.at, strerror(errno));
+               : err_set(err, errno, "cannot create %s: %s", to.at, strerror(errno));
 }
 
 /* Moves the verified files to the folder, the store last. */
@@ -185,7 +186,7 @@ static int restore_aside(int fd, const char *path, const struct backup_key *key,
     path_make(&copy, aside, COPY);
     path_make(&journal, aside, SHELF_FOLDER);
     if (mkdir(aside, 0700) < 0 || mkdir(journal.at, 0700) < 0)
-        rc = err_set(err, errno, "cannot make the folder %s: %s", aside, strerror(errno));
+        rc = err_set(err, errno, "cannot create the folder %s: %s", aside, strerror(errno));
     if (rc == 0)
         rc = backup_stream_open(s, fd, path, key, err);
     if (rc == 0)
@@ -206,9 +207,9 @@ int backup_restore(const char *path, const struct backup_key *key, const char *d
         return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
     bool made = mkdir(dir, 0700) == 0;
     if (!made && errno != EEXIST)
-        return err_set(err, errno, "cannot make the folder %s: %s", dir, strerror(errno));
+        return err_set(err, errno, "cannot create the folder %s: %s", dir, strerror(errno));
     if (!folder_is_empty(dir))
-        return err_set(err, EEXIST, "the folder %s is not empty; name a new one, or move away what is in it", dir);
+        return err_set(err, EEXIST, "the folder %s is not empty; choose a new one, or move its contents away", dir);
     path_make(&aside, dir, ASIDE);
     int rc = restore_aside(fd, path, key, aside.at, err);
     if (rc == 0)

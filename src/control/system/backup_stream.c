@@ -68,16 +68,16 @@ int backup_head_read(int fd, const char *path, unsigned char raw[static BACKUP_H
     if (n < 0)
         return (int)n;
     if (n < (ssize_t)sizeof magic || memcmp(raw, magic, sizeof magic) != 0)
-        return err_set(err, EINVAL, "%s is no backup of Berth", path);
+        return err_set(err, EINVAL, "%s is not a backup of Berth", path);
     if (n < BACKUP_HEAD_LEN)
-        return err_set(err, EBADMSG, "%s is cut short; take another backup", path);
+        return err_set(err, EBADMSG, "%s is truncated; make another backup", path);
     struct backup_head head = {.passes = get_u32(raw + 12), .memory_mib = get_u32(raw + 16)};
     uint32_t derived = get_u32(raw + 8);
     memcpy(head.salt, raw + 20, sizeof head.salt);
     memcpy(head.stream, raw + 20 + BACKUP_SALT_LEN, sizeof head.stream);
     if (derived > 1 || (derived && (head.passes < 1 || head.passes > BACKUP_PASSES_MAX || head.memory_mib < 1 ||
                                     head.memory_mib > BACKUP_MEMORY_MIB_MAX)))
-        return err_set(err, EBADMSG, "the head of %s is damaged; take another backup", path);
+        return err_set(err, EBADMSG, "the header of %s is damaged; make another backup", path);
     head.derived = derived;
     *ret = head;
     return 0;
@@ -142,7 +142,7 @@ int backup_stream_end(struct backup_stream *s, struct berth_err *err)
 
 static int damaged(const struct backup_stream *s, struct berth_err *err)
 {
-    return err_set(err, EBADMSG, "%s is damaged or cut short; nothing was restored, take another backup", s->path);
+    return err_set(err, EBADMSG, "%s is damaged or truncated; nothing was restored; make another backup", s->path);
 }
 
 static int chunk_read(struct backup_stream *s, const unsigned char *extra, size_t extra_len, struct berth_err *err)
@@ -186,7 +186,7 @@ int backup_stream_open(struct backup_stream *s, int fd, const char *path, const 
         return damaged(s, err);
     rc = chunk_read(s, raw, sizeof raw, err);
     if (rc == -EBADMSG)
-        return err_set(err, EPERM, "the %s is not that of %s; nothing was restored",
+        return err_set(err, EPERM, "the %s does not match %s; nothing was restored",
                        key->derived ? "passphrase" : "key", path);
     return rc;
 }

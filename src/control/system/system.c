@@ -22,7 +22,7 @@ static int permitted(struct call *c)
 {
     if (permit(&c->caller, PERMIT_SYSTEM, "", ""))
         return 0;
-    return err_set(&c->err, EACCES, "the role %s may not change the system", c->caller.role);
+    return err_set(&c->err, EACCES, "role %s may not change the system", c->caller.role);
 }
 
 /* ---- settings ---------------------------------------------------------------------------------------------------- */
@@ -45,8 +45,7 @@ static int profile_known(struct call *c, const json_t *settings)
     const char *name = json_string_value(json_object_get(settings, "profile"));
     if (!name || berth_profile_find(name) || change_read(&c->change, KIND_PROFILE, name))
         return 0;
-    return err_set(&c->err, EINVAL, "profile: there is no profile %s; 'berth profiles' lists those built in",
-                   quote(name, shown));
+    return err_set(&c->err, EINVAL, "profile: there is no profile %s; see 'berth profiles'", quote(name, shown));
 }
 
 static int charges_check(struct call *c, const char *text)
@@ -64,8 +63,8 @@ static int secrets_apart(struct call *c, const json_t *settings)
     const char *smtp = json_string_value(json_object_get(settings, "smtp_url"));
     if (smtp && strchr(smtp, '@'))
         return err_set(&c->err, EINVAL,
-                       "smtp_url: holds no name and password; where a server asks for them, name a program like msmtp "
-                       "as mail_command in berthd's configuration file");
+                       "smtp_url: must not contain a name and password; if the server needs them, set a program "
+                       "like msmtp as mail_command in berthd's configuration file");
     int rc = secret ? notice_secret(c->control, secret, &c->arena, &text, &c->err) : 0;
     return rc < 0 ? err_prefix(&c->err, "notify_secret") : 0;
 }
@@ -79,7 +78,7 @@ static int programs_apart(struct call *c, json_t *settings)
         return 0;
     }
     return err_set(&c->err, EINVAL,
-                   "mail_command: is no setting of the cluster; root names it on berthd's machine, in "
+                   "mail_command: is not a setting of the cluster; set it as root on the host of berthd, in "
                    "/etc/berth/berthd.conf or the file of --config, as: mail_command = /usr/sbin/sendmail");
 }
 
@@ -101,8 +100,8 @@ static int options_apart(struct call *c, const json_t *settings)
         int64_t was = system_setting_number(c->state, rows[i].setting);
         if (rows[i].given && json_is_integer(value) && json_integer_value(value) != was)
             return err_set(&c->err, EBUSY,
-                           "%s: berthd was started with %s, which goes before the setting; start it without to set it "
-                           "here",
+                           "%s: berthd was started with %s, which overrides the setting; start berthd without it "
+                           "to set it here",
                            rows[i].name, rows[i].option);
     }
     return 0;
@@ -203,7 +202,7 @@ static const struct object *service(struct call *c, const char **ret_id)
     if (o && o->work->system)
         return o;
     char shown[QUOTE_MAX];
-    (void)err_set(&c->err, ENOENT, "no system service %s; 'berth system services' lists them", quote(arg, shown));
+    (void)err_set(&c->err, ENOENT, "no system service %s; see 'berth system services'", quote(arg, shown));
     return NULL;
 }
 
@@ -227,7 +226,7 @@ static int service_edit(struct call *c, const char *verb, crud_edit_fn *edit, co
 static int disable(struct call *c, const char *id, json_t *doc, const void *arg)
 {
     if (json_is_false(json_object_get(doc, "stoppable")))
-        return err_set(&c->err, EBUSY, "%s cannot be disabled: the cluster needs it to run; restart it instead", id);
+        return err_set(&c->err, EBUSY, "%s cannot be disabled: the cluster needs it; restart it instead", id);
     return work_stop(c, id, doc, arg);
 }
 

@@ -144,7 +144,7 @@ static void services_are_managed_but_not_made(void **state)
         {ADMIN, "POST",   "/v1/apps/dns.system/stop",              NULL,                       403, "is a service of the system"},
         {ADMIN, "POST",   "/v1/apps/dns.system/scale",             "{replicas: 0}",            403, "is a service of the system"},
         {ALICE, "POST",   "/v1/apps/dns.system/stop",              NULL,                       404, "no app"                    },
-        {ADMIN, "POST",   "/v1/apps",                              "{name: x, owner: System}", 403, "not made by hand"          },
+        {ADMIN, "POST",   "/v1/apps",                              "{name: x, owner: System}", 403, "cannot be created"         },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         CALL(k, rows[i].status, rows[i].who, rows[i].method, rows[i].url, rows[i].body);
@@ -177,7 +177,7 @@ static void a_setting_behind_an_option_is_refused(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         CALL(k, rows[i].status, ADMIN, rows[i].method, "/v1/system/settings", rows[i].body);
         if (rows[i].status == 409)
-            SAYS(k, "lease_s: berthd was started with --lease, which goes before the setting");
+            SAYS(k, "lease_s: berthd was started with --lease, which overrides the setting");
     }
     k->lease_ns = 0;
     kit_restart(k);

@@ -50,7 +50,7 @@ static int domains_meet(struct call *c, const char *queue, const struct queue_te
     for (size_t i = 0; i < shape->domains_len; i++)
         if (among(q->domains, q->domains_len, shape->domains[i]))
             return 0;
-    return err_set(&c->err, EINVAL, "domains: queue %s runs jobs in %s%s, and in none of those asked for", queue,
+    return err_set(&c->err, EINVAL, "domains: queue %s runs jobs in %s%s, not in the requested domains", queue,
                    q->domains[0], q->domains_len > 1 ? " and others" : "");
 }
 
@@ -65,11 +65,12 @@ static int queue_check(struct call *c, const json_t *old, const struct work_doc 
         return rc;
     if (moves && !is_open(&q, d->owner, d->group))
         return err_set(&c->err, EACCES,
-                       "queue: %s is not for user %s; it is for %s%s%s; name another, or ask an administrator", queue,
-                       d->owner, q.groups_len ? "group " : "user ", q.groups_len ? q.groups[0] : q.users[0],
+                       "queue: %s is not open to user %s; it is open to %s%s%s; use another queue, or ask an "
+                       "administrator",
+                       queue, d->owner, q.groups_len ? "group " : "user ", q.groups_len ? q.groups[0] : q.users[0],
                        q.users_len + q.groups_len > 1 ? " and others" : "");
     if (q.max_time_ns && d->job.time_limit_ns > q.max_time_ns)
-        return err_set(&c->err, EINVAL, "time_limit: queue %s allows %s at most, and this asks for %s", queue,
+        return err_set(&c->err, EINVAL, "time_limit: queue %s allows at most %s; this job requests %s", queue,
                        duration_text(q.max_time_ns, &c->arena), duration_text(d->job.time_limit_ns, &c->arena));
     return domains_meet(c, queue, &q, &d->workload.shape);
 }
@@ -141,7 +142,7 @@ int admit_refuse(const struct berth_verdict *v, const char *kind, const char *gr
     const char *r = v->resource, *ask = whom(arena, v->quota, group);
     if (strcmp(v->kind, "total") == 0)
         return err_set(err, EACCES,
-                       "quota %s: %s of %s %s hours are spent or spoken for; this %s asks for %s, and %s would be "
+                       "quota %s: %s of %s %s hours are used or reserved; this %s requests %s, and %s would be "
                        "accepted; %s, or wait for the next period",
                        v->quota, hours(arena, r, v->used), hours(arena, r, v->limit), r, kind,
                        hours(arena, r, v->asked), hours(arena, r, v->accepted), ask);
@@ -149,12 +150,12 @@ int admit_refuse(const struct berth_verdict *v, const char *kind, const char *gr
     const char *accepted = quota_amount_text(r, v->accepted, arena);
     if (strcmp(v->kind, "limit") == 0)
         return err_set(err, EACCES,
-                       "quota %s: %s may be held at once; this %s asks for %s and could never run, and %s would be "
+                       "quota %s: at most %s at once; this %s requests %s and could never run; %s would be "
                        "accepted; %s",
                        v->quota, limit, kind, asked, accepted, ask);
     return err_set(err, EACCES,
-                   "quota %s: %s of %s are admitted; this %s asks for %s, and %s would be accepted; %s, or wait until "
-                   "other work has ended",
+                   "quota %s: %s of %s are admitted; this %s requests %s, and %s would be accepted; %s, or wait "
+                   "until other work has ended",
                    v->quota, quota_amount_text(r, v->used, arena), limit, kind, asked, accepted, ask);
 }
 

@@ -109,7 +109,7 @@ int user_export(struct call *c)
     bool self = strcmp(o->id, c->caller.user) == 0;
     if (!permit(&c->caller, PERMIT_MANAGE, o->id, o->group) ||
         !(self || permit(&c->caller, PERMIT_USERS, o->id, o->group)))
-        return err_set(&c->err, EACCES, "the role %s may not export user %s", c->caller.role, o->id);
+        return err_set(&c->err, EACCES, "role %s may not export user %s", c->caller.role, o->id);
     return archive_make(c->state, o, c->now_ns, &c->answer.body, &c->err);
 }
 
@@ -136,7 +136,7 @@ static int keys_check(const json_t *archive, struct berth_err *err)
         while ((known = known_key(NULL, i)) && strcmp(known, name) != 0)
             i++;
         if (!known)
-            return err_set(err, EINVAL, "unknown key %s; docs/user-archive.md has them", quote(name, shown));
+            return err_set(err, EINVAL, "unknown key %s; see docs/user-archive.md", quote(name, shown));
     }
     return 0;
 }
@@ -156,9 +156,9 @@ static int parts_check(const json_t *archive, struct berth_err *err)
         return err_set(err, EINVAL, "user: expected an object");
     const json_t *settings = json_object_get(archive, "settings"), *data = json_object_get(archive, "data");
     if (settings && (!json_is_object(settings) || json_object_size(settings)))
-        return err_set(err, EINVAL, "settings: this version knows no settings of users; expected {}");
+        return err_set(err, EINVAL, "settings: user settings are not supported by this version; expected {}");
     if (data && (!json_is_array(data) || json_array_size(data)))
-        return err_set(err, EINVAL, "data: this version takes in no data; expected []");
+        return err_set(err, EINVAL, "data: importing data is not supported by this version; expected []");
     return 0;
 }
 
@@ -168,9 +168,9 @@ int archive_check(const json_t *archive, struct berth_err *err)
     const json_t *version = json_object_get(archive, "berth_archive");
     const char *given = json_string_value(json_object_get(archive, "checksum"));
     if (!json_is_object(archive) || !json_is_integer(version))
-        return err_set(err, EINVAL, "berth_archive: missing; this is no archive of a user");
+        return err_set(err, EINVAL, "berth_archive: missing; this is not an archive of a user");
     if (json_integer_value(version) != ARCHIVE_VERSION)
-        return err_set(err, EINVAL, "berth_archive: version %" JSON_INTEGER_FORMAT " is not known here; this is %d",
+        return err_set(err, EINVAL, "berth_archive: version %" JSON_INTEGER_FORMAT " is not supported; expected %d",
                        json_integer_value(version), ARCHIVE_VERSION);
     int rc = keys_check(archive, err);
     if (rc == 0)
@@ -179,6 +179,6 @@ int archive_check(const json_t *archive, struct berth_err *err)
         return rc;
     if (!given || strcmp(given, archive_checksum(archive, sum)) != 0)
         return err_set(err, EINVAL, "checksum: %s; the archive was changed or damaged after its export",
-                       given ? "does not fit" : "missing");
+                       given ? "does not match" : "missing");
     return 0;
 }

@@ -55,7 +55,7 @@ static int free_name(struct taking *t, enum kind kind, const char *name, const c
     *ret = arena_strdup(&c->arena, folded);
     for (int n = 2; change_rest_on(&c->change, kind, *ret); n++) {
         if (n > NAMES_TRIED)
-            return err_set(&c->err, EEXIST, "%s %s is there, and so are all like it", kinds[kind].name, folded);
+            return err_set(&c->err, EEXIST, "%s %s exists, and so do all alternative names", kinds[kind].name, folded);
         char number[16];
         int len = snprintf(number, sizeof number, "-%d", n);
         *ret = arena_fmt(&c->arena, "%.*s%s", ID_MAX - len, folded, number);
@@ -87,7 +87,7 @@ static int merge_user(struct taking *t, const char *id)
     if (!crud_open(c, KIND_USER, id, PERMIT_USERS, &t->user))
         return -c->err.code;
     if (call_query(c, "group") || call_query(c, "role"))
-        return err_set(&c->err, EINVAL, "group and role: are of a new user; %s is there already, and stays as it is",
+        return err_set(&c->err, EINVAL, "group and role: only for a new user; %s already exists and is not changed",
                        id);
     return 0;
 }
@@ -105,8 +105,8 @@ static int make_user(struct taking *t, json_t *doc, const char *id)
     if (rc == -EEXIST)
         return err_set(
             &c->err, EEXIST,
-            "%s is there already; take the archive in under another name (--as, ?as=ID), or add to that user "
-            "what is missing (--merge, ?merge=true)",
+            "%s already exists; import the archive under another name (--as, ?as=ID), or add missing objects to "
+            "the existing user (--merge, ?merge=true)",
             id);
     return rc;
 }

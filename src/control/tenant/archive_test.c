@@ -99,7 +99,7 @@ static void in_beside_the_original(void **state)
     size_t before = objects(&p);
     uint64_t at = store_revision(p.k.store);
     asked(&p.k, p.k.admin, "POST", "/v1/users/import", text, 409);
-    assert_non_null(strstr(kit_message(&p.k), "ann is there already; take the archive in under another name (--as"));
+    assert_non_null(strstr(kit_message(&p.k), "ann already exists; import the archive under another name (--as"));
     asked(&p.k, p.k.admin, "POST", "/v1/users/import?dry_run=true", text, 409);
     asked(&p.k, p.k.admin, "POST", "/v1/users/import?as=ann-2&dry_run=true", text, 200);
     assert_int_equal(store_revision(p.k.store), at);
@@ -265,8 +265,8 @@ static void refused_whole(void **state)
         const char *says;
     } rows[] = {
         {"berth_archive", "2",                                                 400, "version 2"               },
-        {"berth_archive", "\"1\"",                                             400, "no archive"              },
-        {"berth_archive", NULL,                                                400, "no archive"              },
+        {"berth_archive", "\"1\"",                                             400, "not an archive"          },
+        {"berth_archive", NULL,                                                400, "not an archive"          },
         {"extra",         "1",                                                 400, "extra"                   },
         {"user",          "[]",                                                400, "user: expected an object"},
         {"user",          NULL,                                                400, "user: expected an object"},

@@ -23,13 +23,15 @@ static const struct row {
     const char *what, *less; /* "user alice has 9990 of 10000 WHAT"; "LESS, or ask ..." */
 } rows[CAPS] = {
     [CAP_INSTANCES] = {"instances", SETTING_CAP_INSTANCES, 1,       "replicas of apps and vms",
-                       "delete some, or scale them down"                                                                        },
-    [CAP_JOBS] = {"jobs",      SETTING_CAP_JOBS,      1,       "tasks of jobs that are not over",
-                       "wait until some have ended, or cancel them"                                                             },
+                       "delete some, or scale them down"                                                    },
+    [CAP_JOBS] = {"jobs",      SETTING_CAP_JOBS,      1,       "tasks of unfinished jobs",
+                       "wait until some have ended, or cancel them"                                         },
     [CAP_STORED] = {"stored_mb", SETTING_CAP_STORED_MB, 1 << 20, "MiB of stored documents",
-                       "delete jobs that are over, and what else you no longer need"                                            },
-    [CAP_TOKENS] = {"tokens",    SETTING_CAP_TOKENS,    1,       "tokens",                          "revoke those not in use"},
-    [CAP_WATCHES] = {"watches",   SETTING_CAP_WATCHES,   1,       "open watches",                    "close some"             },
+                       "delete finished jobs and other objects that are no longer needed"                   },
+    [CAP_TOKENS] = {"tokens",    SETTING_CAP_TOKENS,    1,       "tokens",
+                       "revoke unused "
+                    "tokens"                                                                                },
+    [CAP_WATCHES] = {"watches",   SETTING_CAP_WATCHES,   1,       "open watches",             "close some"},
 };
 
 /* ---- values ----------------------------------------------------------------------------------------------------- */
@@ -110,7 +112,7 @@ static int refuse(struct call *c, enum cap cap, int code, const char *owner, int
     const struct row *row = &rows[cap];
     int64_t more = (add + row->unit - 1) / row->unit;
     return err_set(&c->err, code,
-                   "cap %s: user %s has %" PRId64 " of %" PRId64 " %s, and this asks for %" PRId64
+                   "cap %s: user %s has %" PRId64 " of %" PRId64 " %s, and this request needs %" PRId64
                    " more; %s, or ask an administrator to raise the setting cap_%s",
                    row->name, owner, has / row->unit, limit / row->unit, row->what, more, row->less, row->name);
 }
@@ -199,7 +201,7 @@ int cap_admit(struct call *c, enum kind kind, const char *id, const struct work_
         return 0;
     if (most && replicas > most)
         return err_set(&c->err, EACCES,
-                       "replicas: %" PRId64 " are more than one %s may have, %" PRId64
+                       "replicas: %" PRId64 " exceed the limit of one %s, %" PRId64
                        "; ask an administrator to raise the setting replicas_max",
                        replicas, kinds[kind].name, most);
     if (is_exempt(&c->caller) || !d->owner || c->judge_later) /* cap_check also sees what the transaction deletes */
@@ -237,8 +239,8 @@ int cap_names_check(struct call *c, size_t fresh)
         return 0;
     return err_set(
         &c->err, EACCES,
-        "the cluster knows %zu names of resources, and users may bring it to %zu; ask for resources that nodes "
-        "have, or ask an administrator to define these",
+        "the cluster has %zu resource names, and users can add names up to %zu; request resources that nodes have, "
+        "or ask an administrator to define these",
         has, most);
 }
 

@@ -45,13 +45,13 @@ static void replicas_of_one_user_are_bounded(void **state)
     kit_people(&k);
     static const struct row rows[] = {
         {ALICE, "PUT",    "/v1/apps/huge",             "{replicas: 3000000}",      403,
-         "replicas: 3000000 are more than one app may have, 100000"                                                      },
+         "replicas: 3000000 exceed the limit of one app, 100000"                                                         },
         {ADMIN, "PUT",    "/v1/apps/huge",             "{replicas: 3000000}",      403, "setting replicas_max"           },
         {ALICE, "PUT",    "/v1/apps/big",              "{replicas: 10001}",        403,
-         "cap instances: user alice has 0 of 10000 replicas of apps and vms, and this asks for 10001 more"               },
+         "cap instances: user alice has 0 of 10000 replicas of apps and vms, and this request needs 10001 more"          },
         {ALICE, "PUT",    "/v1/apps/big?dry_run=true", "{replicas: 10001}",        403, "raise the setting cap_instances"},
         {ALICE, "PUT",    "/v1/apps/big",              "{replicas: 9999}",         201, ""                               },
-        {ALICE, "POST",   "/v1/apps/big/scale",        "{replicas: 10001}",        403, "asks for 2 more"                },
+        {ALICE, "POST",   "/v1/apps/big/scale",        "{replicas: 10001}",        403, "needs 2 more"                   },
         {ALICE, "POST",   "/v1/apps/big/scale",        "{replicas: 10000}",        200, ""                               },
         {ALICE, "PUT",    "/v1/apps/more",             "{replicas: 1}",            403, "has 10000 of 10000"             },
         {CAROL, "PUT",    "/v1/apps/more.alice",       "{replicas: 1}",            403, "user alice has 10000"           },
@@ -59,7 +59,7 @@ static void replicas_of_one_user_are_bounded(void **state)
         {BOB,   "PUT",    "/v1/apps/more",             "{replicas: 1}",            201, ""                               },
         {ADMIN, "PUT",    "/v1/apps/more.alice",       "{replicas: 1}",            201, ""                               },
         {ALICE, "POST",   "/v1/apps/big/scale",        "{replicas: 9990}",         200, ""                               },
-        {ALICE, "PUT",    "/v1/vms/guest",             "{image: g, replicas: 10}", 403, "asks for 10 more"               },
+        {ALICE, "PUT",    "/v1/vms/guest",             "{image: g, replicas: 10}", 403, "needs 10 more"                  },
         {ALICE, "DELETE", "/v1/apps/big",              NULL,                       204, ""                               },
         {ALICE, "PUT",    "/v1/vms/guest",             "{image: g, replicas: 10}", 201, ""                               },
     };
@@ -81,15 +81,15 @@ static void tasks_of_jobs_are_bounded(void **state)
     char cancel[64];
     (void)snprintf(cancel, sizeof cancel, "/v1/jobs/%d/cancel", (int)kit_number(&k, "id"));
     static const struct row rows[] = {
-        {ALICE, "POST", "/v1/jobs",                            "{array: 0-10}",                           403, "cap jobs"       },
-        {ALICE, "POST", "/v1/jobs?dry_run=true&forecast=true", "{array: 0-10}",                           403, "cap jobs"       },
+        {ALICE, "POST", "/v1/jobs",                            "{array: 0-10}",                           403, "cap jobs"    },
+        {ALICE, "POST", "/v1/jobs?dry_run=true&forecast=true", "{array: 0-10}",                           403, "cap jobs"    },
         {ALICE, "POST", "/v1/txn",
          "{changes: [{op: put, kind: job, object: {name: a}}, {op: put, kind: job, object: {name: b}}]}", 403,
-         "user alice has 9 of 10 tasks of jobs that are not over, and this asks for 2 more"                                     },
-        {ALICE, "POST", "/v1/jobs",                            "{roles: [{name: a}, {name: b}]}",         403, "asks for 2 more"},
-        {ALICE, "POST", "/v1/jobs",                            "{}",                                      201, ""               },
-        {ALICE, "POST", "/v1/jobs",                            "{}",                                      403, "cancel them"    },
-        {BOB,   "POST", "/v1/jobs",                            "{}",                                      201, ""               },
+         "user alice has 9 of 10 tasks of unfinished jobs, and this request needs 2 more"                                    },
+        {ALICE, "POST", "/v1/jobs",                            "{roles: [{name: a}, {name: b}]}",         403, "needs 2 more"},
+        {ALICE, "POST", "/v1/jobs",                            "{}",                                      201, ""            },
+        {ALICE, "POST", "/v1/jobs",                            "{}",                                      403, "cancel them" },
+        {BOB,   "POST", "/v1/jobs",                            "{}",                                      201, ""            },
     };
     rows_call(&k, rows, COUNT(rows));
     CALL(&k, 200, ALICE, "POST", cancel, NULL);
@@ -113,7 +113,8 @@ static void stored_bytes_are_bounded(void **state)
     for (int i = 0; i < 3; i++)
         CALL(&k, 201, ALICE, "POST", "/v1/jobs", body);
     CALL(&k, 403, ALICE, "POST", "/v1/jobs", body);
-    SAYS(&k, "cap stored_mb: user alice has 0 of 1 MiB of stored documents, and this asks for 1 more; delete jobs");
+    SAYS(&k,
+         "cap stored_mb: user alice has 0 of 1 MiB of stored documents, and this request needs 1 more; delete jobs");
     CALL(&k, 403, ALICE, "POST", "/v1/jobs?dry_run=true", body);
     CALL(&k, 201, BOB, "POST", "/v1/jobs", body);
 
@@ -141,7 +142,7 @@ static void tokens_are_bounded_and_exceptions_hold(void **state)
         {ALICE, "POST",  "/v1/tokens",          "{}",                                  201, ""                            },
         {ALICE, "POST",  "/v1/tokens",          "{}",                                  403, "user alice has 3 of 3 tokens"},
         {BOB,   "POST",  "/v1/tokens",          "{}",                                  201, ""                            },
-        {BOB,   "POST",  "/v1/tokens",          "{}",                                  403, "revoke those not in use"     },
+        {BOB,   "POST",  "/v1/tokens",          "{}",                                  403, "revoke unused tokens"        },
         {ADMIN, "POST",  "/v1/tokens",          "{user: bob}",                         201, ""                            },
         {ADMIN, "PATCH", "/v1/system/settings", "{cap_exceptions: 'alice:tokens=3'}",  400,
          "user/alice:instances=50000"                                                                                     },
@@ -325,7 +326,7 @@ static void users_leave_names_of_resources_to_nodes(void **state)
         bool fits = state_cluster(control_state(k.control))->resources.len + 20 <= BERTH_RESOURCES_MAX / 2;
         CALL(&k, fits ? 201 : 403, ALICE, "POST", "/v1/jobs", body);
         if (!fits)
-            SAYS(&k, "names of resources");
+            SAYS(&k, "resource names");
     }
     assert_true(state_cluster(control_state(k.control))->resources.len <= BERTH_RESOURCES_MAX / 2);
     CALL(&k, 201, ALICE, "POST", "/v1/jobs", "{hold: true, requests: {cpu: 1, made-up-0-0: 1}}");

@@ -146,14 +146,14 @@ static int user_within(struct call *c, const char *id, const char *group, const 
             if (asked <= left)
                 continue;
             return err_set(&c->err, EINVAL,
-                           "quota: %s: group %s has %s, and its other users have %s of it; %s can have at most %s",
+                           "quota: %s: group %s has %s, of which its other users have %s; %s can have at most %s",
                            part_names[p], group, amount_text(c, p, has.resource, has.amount),
                            amount_text(c, p, has.resource, others), id, amount_text(c, p, has.resource, left));
         }
     for (size_t i = 0; i < d->totals_len; i++) {
         int64_t period = period_of(of_group, d->totals[i].resource);
         if (period >= 0 && period != d->totals[i].period_ns)
-            return err_set(&c->err, EINVAL, "quota: totals: %s: group %s counts it over another period; give the same",
+            return err_set(&c->err, EINVAL, "quota: totals: %s: group %s has another period; use the same",
                            d->totals[i].resource, group);
     }
     return 0;
@@ -183,14 +183,13 @@ int quota_check_group(struct call *c, const char *id, const struct group_doc *d)
             struct berth_amount has = part_at(&d->quota, p, i);
             if (sums.of[p][i] > has.amount)
                 return err_set(&c->err, EINVAL,
-                               "quota: %s: users of group %s have %s together, which is more than %s; lower theirs "
-                               "first, or give the group that much",
+                               "quota: %s: the users of group %s have %s together, which is more than %s; lower "
+                               "the users' quotas first, or raise the quota of the group",
                                part_names[p], id, amount_text(c, p, has.resource, sums.of[p][i]),
                                amount_text(c, p, has.resource, has.amount));
         }
     if (sums.longer)
-        return err_set(&c->err, EINVAL, "quota: totals: user %s has one of another period; make it the same first",
-                       sums.longer);
+        return err_set(&c->err, EINVAL, "quota: totals: user %s has another period; use the same first", sums.longer);
     return 0;
 }
 
@@ -243,11 +242,10 @@ int people_check(struct call *c, const char *const *users, size_t users_len, con
 {
     for (size_t i = 0; i < users_len; i++)
         if (!change_rest_on(&c->change, KIND_USER, users[i]))
-            return err_set(&c->err, EINVAL, "users[%zu]: there is no user %.80s; 'berth get users' lists them", i,
-                           users[i]);
+            return err_set(&c->err, EINVAL, "users[%zu]: there is no user %.80s; see 'berth get users'", i, users[i]);
     for (size_t i = 0; i < groups_len; i++)
         if (!change_rest_on(&c->change, KIND_GROUP, groups[i]))
-            return err_set(&c->err, EINVAL, "groups[%zu]: there is no group %.80s; 'berth get groups' lists them", i,
+            return err_set(&c->err, EINVAL, "groups[%zu]: there is no group %.80s; see 'berth get groups'", i,
                            groups[i]);
     return 0;
 }
@@ -269,7 +267,7 @@ int people_named(struct call *c, enum kind kind, const char *id)
         const struct queue_doc *d = queues[i]->queue;
         if (lists(user ? d->users : d->groups, user ? d->users_len : d->groups_len, id) &&
             change_rest_on(&c->change, KIND_QUEUE, queues[i]->id))
-            return err_set(&c->err, EBUSY, "queue %s is for %s %s; take it out there first", queues[i]->id,
+            return err_set(&c->err, EBUSY, "queue %s is open to %s %s; change the queue first", queues[i]->id,
                            kinds[kind].name, id);
     }
     const struct object *const *windows = state_list(c->state, KIND_WINDOW, &len);
@@ -277,7 +275,7 @@ int people_named(struct call *c, enum kind kind, const char *id)
         const struct window_doc *d = windows[i]->window;
         if (d->end_ns > c->now_ns && lists(user ? d->users : d->groups, user ? d->users_len : d->groups_len, id) &&
             change_rest_on(&c->change, KIND_WINDOW, windows[i]->id))
-            return err_set(&c->err, EBUSY, "window %s is for %s %s; take it out there first", windows[i]->id,
+            return err_set(&c->err, EBUSY, "window %s is for %s %s; change the window first", windows[i]->id,
                            kinds[kind].name, id);
     }
     return 0;

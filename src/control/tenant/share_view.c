@@ -72,7 +72,7 @@ static int prices_read(const char *text, json_t **ret, struct berth_err *err)
         return rc;
     currency = json_string_value(json_object_get(doc, "currency"));
     if (!json_is_object(doc) || !currency || !*currency)
-        return err_set(err, EINVAL, "currency: missing; give the text of a file of prices, see docs/billing.md");
+        return err_set(err, EINVAL, "currency: missing; expected the text of a price file, see docs/billing.md");
     rc = numbers_check(doc, "prices", true, err);
     if (rc == 0)
         rc = numbers_check(doc, "queues", false, err);

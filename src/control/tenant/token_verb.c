@@ -122,7 +122,7 @@ static int read_expiry(struct call *c, const json_t *ttl, int64_t *expires_ns)
 {
     int64_t ttl_ns = 0, wall_ns = control_wall_ns(c->control); /* tokens expire by the wall clock */
     if (ttl && *expires_ns != BERTH_NEVER_NS)
-        return err_set(&c->err, EINVAL, "ttl: give ttl or expires, not both");
+        return err_set(&c->err, EINVAL, "ttl: give either ttl or expires");
     if (ttl) {
         int rc = duration_parse(ttl, &ttl_ns, &c->err);
         if (rc < 0)
@@ -131,7 +131,7 @@ static int read_expiry(struct call *c, const json_t *ttl, int64_t *expires_ns)
             *expires_ns = BERTH_NEVER_NS;
     }
     if (*expires_ns <= wall_ns)
-        return err_set(&c->err, EINVAL, "%s: a token that has expired already is of no use", ttl ? "ttl" : "expires");
+        return err_set(&c->err, EINVAL, "%s: must be in the future", ttl ? "ttl" : "expires");
     return 0;
 }
 
@@ -143,7 +143,7 @@ static int read_wish(struct call *c, struct wish *ret)
     json_t *ttl = json_object_get(c->body, "ttl");
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (json_object_get(body, foreign[i]))
-            return err_set(&c->err, EINVAL, "%s: is not for you to choose; leave it out", foreign[i]);
+            return err_set(&c->err, EINVAL, "%s: is set by the daemon; leave it out", foreign[i]);
     (void)json_object_del(body, "ttl");
     doc_strip(body);
     (void)json_object_set_new(body, "id", json_string("new")); /* every document needs an ID */
@@ -179,11 +179,11 @@ static int too_many(struct call *c, const struct wish *w)
 static int node_wish(struct call *c, struct wish *w)
 {
     if (!permit(&c->caller, PERMIT_NODES, "", ""))
-        return err_set(&c->err, EACCES, "the role %s may not make tokens for nodes", c->caller.role);
+        return err_set(&c->err, EACCES, "role %s may not create tokens for nodes", c->caller.role);
     if (!crud_open(c, KIND_NODE, w->node, PERMIT_NODES, &w->node))
         return -c->err.code;
     if (w->role[0] && strcmp(w->role, "agent") != 0)
-        return err_set(&c->err, EINVAL, "role: a node's token has the role agent; leave it out");
+        return err_set(&c->err, EINVAL, "role: the token of a node always has the role agent; leave it out");
     w->role = "agent";
     return 0;
 }
@@ -202,7 +202,9 @@ static int wish_covered(struct call *c, const struct wish *w, const char *user_r
             gives[p] = narrowed[p];
     if (caller_covers(&c->caller, gives))
         return 0;
-    return err_set(&c->err, EACCES, "role: the token would have more than your own role %s; give it a narrower one",
+    return err_set(&c->err, EACCES,
+                   "role: the token would have more permissions than your own role %s; choose a "
+                   "role with fewer permissions",
                    c->caller.role);
 }
 
@@ -213,7 +215,7 @@ static int user_wish(struct call *c, struct wish *w)
     if (!w->user[0])
         w->user = c->caller.user;
     if (!w->user[0])
-        return err_set(&c->err, EACCES, "an agent makes no tokens");
+        return err_set(&c->err, EACCES, "an agent may not create tokens");
     if (w->role[0]) {
         int rc = id_fold("role", w->role, role, &c->err);
         if (rc < 0)
@@ -246,7 +248,8 @@ int token_create(struct call *c)
     const char *id = NULL;
     if (c->request->idempotency_key)
         return err_set(&c->err, EINVAL,
-                       "Idempotency-Key: not for tokens: the answer is a secret and is not kept; revoke one too many");
+                       "Idempotency-Key: not allowed for tokens: the response is secret and is not stored; revoke "
+                       "surplus tokens");
     int rc = read_wish(c, &w);
     if (rc == 0)
         rc = w.node[0] ? node_wish(c, &w) : user_wish(c, &w);

@@ -18,7 +18,7 @@ int uid_take(struct change *c, uint32_t *ret, struct berth_err *err)
     if (last >= next)
         next = last + 1;
     if (next > UID_LAST)
-        return err_set(err, EDQUOT, "there is no user number left up to %d; lower the setting uid_first", UID_LAST);
+        return err_set(err, EDQUOT, "no user number is left up to %d; lower the setting uid_first", UID_LAST);
     /* Two concurrent transactions that take a uid both write this key, so one of them is repeated. */
     change_put(c, KIND_COUNTER, COUNTER, json_pack("{s:I}", "last", next));
     *ret = (uint32_t)next;
@@ -64,7 +64,7 @@ static int allot_some(struct control *c, size_t *ret_given, struct berth_err *er
             control_pump(c);
             rc = result.done ? result.rc : -EIO;
             if (rc < 0)
-                (void)err_set(err, -rc, "numbers of users cannot be written; is the disk full?");
+                (void)err_set(err, -rc, "user numbers cannot be written; is the disk full?");
         }
     }
     change_done(&change);

@@ -219,7 +219,7 @@ int usage_row_read(const json_t *doc, struct usage_row *ret, struct berth_err *e
     };
     const json_t *start = json_object_get(doc, "start"), *end = json_object_get(doc, "end");
     if (!start || !end)
-        return err_set(err, EBADMSG, "a record of use without start and end");
+        return err_set(err, EBADMSG, "a usage record without start and end");
     const json_t *began = json_object_get(doc, "began");
     int rc = timestamp_parse(start, &row.start_ns, err);
     row.began_ns = row.start_ns;

@@ -255,7 +255,7 @@ static void booked(void *ctx, const struct store_result *result)
     b->next_ns = control->env.steady_ns(control->env.ctx) + AGAIN_MS * (SECOND_NS / 1000);
     b->booked = usage_booked(control->state);
     log_write(control->env.log, control->now_ns, LEVEL_WARN, "usage.failed",
-              LOG_TEXT("text", result->rc == -EAGAIN ? "something it rests on has changed" : result->text));
+              LOG_TEXT("text", result->rc == -EAGAIN ? "an object that it depends on has changed" : result->text));
 }
 
 static void write_books(struct usage_books *b, const struct object *const *list, size_t len)

@@ -252,7 +252,7 @@ static void people_see_their_own(void **state)
     assert_string_equal(kit_text(&s->k, "items/0/queue"), "default");
     assert_null(kit_at(&s->k, "items/0/user"));
     CALL(&s->k, 400, ADMIN, "GET", "/v1/usage?by=hat", NULL);
-    SAYS(&s->k, "by: expected some of user, group, queue, name and outcome");
+    SAYS(&s->k, "by: expected user, group, queue, name or outcome");
     CALL(&s->k, 400, ADMIN, "GET", "/v1/usage?from=yesterday", NULL);
     CALL(&s->k, 400, ADMIN, "GET", "/v1/usage_records?limit=0", NULL);
 }

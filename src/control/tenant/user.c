@@ -90,12 +90,12 @@ static int account_prepare(struct call *c, const json_t *old, json_t *doc)
 {
     const json_t *account = json_object_get(doc, "account");
     if (old && json_is_false(json_object_get(old, "account")) != json_is_false(account))
-        return err_set(&c->err, EINVAL, "account: is decided when the user is made; make the user anew to change it");
+        return err_set(&c->err, EINVAL, "account: cannot be changed; delete the user and create it again");
     if (old || c->caller.scope[PERMIT_USERS] == SCOPE_ALL)
         return 0;
     if (json_is_true(account))
         return err_set(&c->err, EACCES,
-                       "account: the role %s may not make users who run as accounts of nodes; ask an administrator",
+                       "account: role %s may not create users that run as node accounts; ask an administrator",
                        c->caller.role);
     (void)json_object_set_new(doc, "account", json_false());
     return 0;
@@ -129,7 +129,7 @@ int role_rest_on(struct call *c, const char *role, enum scope ret[static PERMISS
     }
     const json_t *doc = change_read(&c->change, KIND_ROLE, role);
     if (!doc)
-        return err_set(&c->err, EINVAL, "role: there is no role %s; 'berth get roles' lists them", role);
+        return err_set(&c->err, EINVAL, "role: there is no role %s; see 'berth get roles'", role);
     return role_doc_scopes(doc, ret, &c->err);
 }
 
@@ -142,21 +142,22 @@ int user_covered(struct call *c, const char *id, const json_t *doc)
     }
     if (caller_covers(&c->caller, scope))
         return 0;
-    return err_set(&c->err, EACCES, "user %s has the role %s, which may more than yours; ask an administrator", id,
-                   member(doc, "role"));
+    return err_set(&c->err, EACCES,
+                   "user %s has the role %s, which has more permissions than yours; ask an "
+                   "administrator",
+                   id, member(doc, "role"));
 }
 
 static int role_check(struct call *c, const char *role)
 {
     enum scope scope[PERMISSIONS] = {SCOPE_NONE};
     if (strcmp(role, "agent") == 0)
-        return err_set(&c->err, EINVAL, "role: agent is for tokens of nodes; give users another");
+        return err_set(&c->err, EINVAL, "role: agent is only for tokens of nodes; use another role");
     int rc = role_rest_on(c, role, scope);
     if (rc < 0)
         return rc;
     if (!caller_covers(&c->caller, scope))
-        return err_set(&c->err, EACCES, "role: %s may more than your own role %s; nobody gives what they do not have",
-                       role, c->caller.role);
+        return err_set(&c->err, EACCES, "role: %s has more permissions than your own role %s", role, c->caller.role);
     return 0;
 }
 
@@ -164,12 +165,12 @@ static int role_check(struct call *c, const char *role)
 static int group_check(struct call *c, const char *id, const json_t *old, const char *group)
 {
     if (*group && !change_rest_on(&c->change, KIND_GROUP, group))
-        return err_set(&c->err, EINVAL, "group: there is no group %s; 'berth get groups' lists them", group);
+        return err_set(&c->err, EINVAL, "group: there is no group %s; see 'berth get groups'", group);
     if (c->caller.scope[PERMIT_USERS] == SCOPE_ALL)
         return 0;
     const char *stays = old ? member(old, "group") : c->caller.group;
     if (strcmp(group, stays) != 0)
-        return err_set(&c->err, EACCES, "group: the role %s may not put user %s into %s%s; ask an administrator",
+        return err_set(&c->err, EACCES, "group: role %s may not put user %s into %s%s; ask an administrator",
                        c->caller.role, id, *group ? "group " : "no group", group);
     return 0;
 }
@@ -184,7 +185,7 @@ static int other_admin(struct call *c, const char *id)
         if (strcmp(users[i]->id, id) != 0 && !users[i]->user->disabled && strcmp(users[i]->user->role, "admin") == 0 &&
             is_admin(change_read(&c->change, KIND_USER, users[i]->id)))
             return 0;
-    return err_set(&c->err, EBUSY, "user %s is the last enabled administrator; make another one first", id);
+    return err_set(&c->err, EBUSY, "user %s is the last enabled administrator; create another one first", id);
 }
 
 /* Calls back for everything that belongs to a user; stops at the first result other than 0. */
@@ -221,7 +222,7 @@ static int leftovers(struct call *c, const char *id)
     const struct object *left = NULL;
     size_t len;
     if (each_belonging(c, id, still_there, &left) > 0)
-        return err_set(&c->err, EBUSY, "%s %s is left from an earlier user %s; delete it first", kinds[left->kind].name,
+        return err_set(&c->err, EBUSY, "%s %s belongs to an earlier user %s; delete it first", kinds[left->kind].name,
                        left->id, id);
     const struct object *const *tokens = state_list(c->state, KIND_TOKEN, &len);
     for (size_t i = 0; i < len; i++)
@@ -248,7 +249,7 @@ static int user_check(struct call *c, const struct crud *k, const char *id, cons
     if (!old)
         return leftovers(c, id);
     if (is_self(c, id) && is_disabled(doc) && !is_disabled(old))
-        return err_set(&c->err, EACCES, "you cannot disable yourself; another administrator can");
+        return err_set(&c->err, EACCES, "you cannot disable yourself; ask another administrator");
     return is_admin(old) && !is_admin(doc) ? other_admin(c, id) : 0;
 }
 
@@ -256,7 +257,10 @@ static int user_check(struct call *c, const struct crud *k, const char *id, cons
 
 static int too_many(struct call *c, const char *id)
 {
-    return err_set(&c->err, EBUSY, "user %s has too much for one transaction; delete some of its jobs first", id);
+    return err_set(&c->err, EBUSY,
+                   "user %s has too many objects for one transaction; delete some jobs of the user "
+                   "first",
+                   id);
 }
 
 static size_t writes_of(const struct change *change)
@@ -298,7 +302,7 @@ static int user_delete(struct call *c, const char *id, const json_t *old)
 {
     const char *force = call_query(c, "force");
     if (is_self(c, id))
-        return err_set(&c->err, EACCES, "you cannot delete yourself; another administrator can");
+        return err_set(&c->err, EACCES, "you cannot delete yourself; ask another administrator");
     int rc = user_covered(c, id, old);
     if (rc == 0 && is_admin(old))
         rc = other_admin(c, id);
@@ -311,14 +315,18 @@ static int user_delete(struct call *c, const char *id, const json_t *old)
     bool many = each_belonging(c, id, count_one, &count) > 0;
     if (count.n && !(force && strcmp(force, "true") == 0))
         return err_set(&c->err, EBUSY,
-                       "user %s still has %s%s; delete them first, or all by force (--force, ?force=true)", id,
-                       str_text(&count.names), count.n > 3 ? " and more" : "");
+                       "user %s still has %s%s; delete them first, or delete everything with force (--force, "
+                       "?force=true)",
+                       id, str_text(&count.names), count.n > 3 ? " and more" : "");
     if (many)
         return too_many(c, id);
     crud_name(c, KIND_USER, id, "delete"); /* names the request for the audit, before the deletions of parts do */
     rc = each_belonging(c, id, remove_one, NULL);
     if (rc == -EBUSY) /* a volume that instances still use */
-        return err_prefix(&c->err, "user %s cannot go yet; disable it, and try again when all has stopped", id);
+        return err_prefix(&c->err,
+                          "user %s cannot be deleted yet; disable the user, and try again when all "
+                          "instances have stopped",
+                          id);
     if (rc < 0)
         return rc;
     size_t len;

@@ -274,9 +274,9 @@ static int room_check(struct call *c)
     const struct watch_hub *h = control_hub(c->control);
 
     if (h->stopping)
-        return err_set(&c->err, ENOSPC, "the daemon is stopping; try again in a moment");
+        return err_set(&c->err, ENOSPC, "berthd is stopping; try again soon");
     if (h->watchers >= h->watchers_max)
-        return err_set(&c->err, EDQUOT, "%zu watches are open already; close some, or ask again later", h->watchers);
+        return err_set(&c->err, EDQUOT, "%zu watches are already open; close some, or try again later", h->watchers);
     return cap_watch_check(c);
 }
 
@@ -311,11 +311,11 @@ int watch_open(struct call *c, enum kind kind, uint64_t from)
     struct watch_hub *h = control_hub(c->control);
 
     if (from > h->revision)
-        return err_set(&c->err, EINVAL, "watch: revision %llu is yet to come; the last one is %llu",
+        return err_set(&c->err, EINVAL, "watch: revision %llu is in the future; the last one is %llu",
                        (unsigned long long)from, (unsigned long long)h->revision);
     if (from < store_compacted(control_store(c->control)))
         return err_set(&c->err, ESTALE,
-                       "changes after revision %llu are no longer known; list again and watch from there",
+                       "changes after revision %llu are no longer available; list again and watch from that revision",
                        (unsigned long long)from);
     int rc = room_check(c);
     if (rc < 0)
@@ -345,7 +345,7 @@ int watch_open_derived(struct call *c, derived_write *write, const char *id, con
 int stream_feed_open(struct call *c, const struct stream_feed *feed, void *ctx, struct stream **ret)
 {
     if (control_hub(c->control)->stopping)
-        return err_set(&c->err, ENOSPC, "the daemon is stopping; try again in a moment");
+        return err_set(&c->err, ENOSPC, "berthd is stopping; try again soon");
     struct stream *s = stream_new(c, true);
     s->feed = feed;
     s->feed_ctx = ctx;

@@ -206,7 +206,7 @@ static int check_term(const struct subject *s, const struct berth_term *t)
         case BERTH_GT:
         case BERTH_LT:
             if (e->values_len != 1 || !str_parse_i64(text_of(e->values[0]), &number))
-                return REFUSE(s, "the condition on %s takes a single whole number", e->key);
+                return REFUSE(s, "the condition on %s takes one whole number", e->key);
             break;
         default: return REFUSE(s, "the condition on %s has an unknown operator (%d)", e->key, (int)e->match);
         }

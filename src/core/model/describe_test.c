@@ -96,13 +96,13 @@ static void ids_are_plain_text(void **state)
     static const struct {
         const char *id, *part;
     } rows[] = {
-        {"",        "missing"          },
-        {"a b",     "has no ' '"       },
-        {"a/b",     "has no '/'"       },
-        {"a\nb",    "control character"},
-        {"a\x7f",   "control character"},
-        {"a\xff",   "UTF-8"            },
-        {name_over, "254 bytes"        },
+        {"",        "missing"            },
+        {"a b",     "has no ' '"         },
+        {"a/b",     "may not contain '/'"},
+        {"a\nb",    "control character"  },
+        {"a\x7f",   "control character"  },
+        {"a\xff",   "UTF-8"              },
+        {name_over, "254 bytes"          },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {

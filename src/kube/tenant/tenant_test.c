@@ -64,39 +64,39 @@ static void refusals(void **state)
         enum kind kind;
         const char *name, *spec, *why; /* part of the message; NULL: accepted */
     } rows[] = {
-        {KIND_QUEUE,  "a",       "",                                               NULL                                 },
-        {KIND_QUEUE,  "default", "priority: 3",                                    NULL                                 },
-        {KIND_QUEUE,  "a.b",     "",                                               "may have only letters"              },
-        {KIND_QUEUE,  "a",       "parent: a",                                      "parent: queue a does not exist"     },
-        {KIND_QUEUE,  "a",       "parent: b",                                      "parent: queue b does not exist"     },
-        {KIND_QUEUE,  "a",       "policy: fairy",                                  "policy: policy fairy does not exist"},
-        {KIND_QUEUE,  "a",       "policy: sjf",                                    NULL                                 },
-        {KIND_QUEUE,  "a",       "users: [ann]",                                   "users: user ann does not exist"     },
-        {KIND_QUEUE,  "a",       "groups: [g]",                                    "groups: group g does not exist"     },
-        {KIND_QUEUE,  "a",       "domains: [d]",                                   "domains: domain d does not exist"   },
-        {KIND_QUEUE,  "a",       "quota: {limits: {cpus: 4}}",                     "did you mean \"cpu\"?"              },
-        {KIND_QUEUE,  "a",       "quota: {limits: {cpu: 4, gpu: 8, memory: 4Gi}}", NULL                                 },
-        {KIND_QUEUE,  "a",       "timeLimit: 2h, maxTime: 1h",                     "timeLimit: is longer than maxTime"  },
-        {KIND_QUEUE,  "a",       "timeLimit: 30m, maxTime: 1h, priorityClass: 5",  NULL                                 },
-        {KIND_QUEUE,  "a",       "time_limit: 30m, colour: red",                   "colour"                             },
-        {KIND_POLICY, "p",       "formula: 'return age +'",                        "formula"                            },
-        {KIND_POLICY, "p",       "formula: 'return age'",                          NULL                                 },
-        {KIND_POLICY, "p",       "ranking: multifactor, weights: {agee: 1}",       "did you mean age?"                  },
-        {KIND_GROUP,  "g",       "level: 101",                                     "0 to 100"                           },
-        {KIND_GROUP,  "g",       "level: 5, namespaces: [default], weight: 3",     NULL                                 },
-        {KIND_USER,   "ann",     "group: h",                                       "group: group h does not exist"      },
-        {KIND_DOMAIN, "d",       "nodes: [n1], require: [{key: a, values: [b]}]",  "give it or nodes, not both"         },
-        {KIND_DOMAIN, "d",       "nodes: [n1]",                                    NULL                                 },
-        {KIND_QUEUE,  "a",       "quota: 3",                                       "quota: expected"                    },
-        {KIND_QUEUE,  "a",       "quota: {limits: [1]}",                           "limits: expected"                   },
-        {KIND_QUEUE,  "a",       "quota: {limits: {gpu: [1]}}",                    "gpu: expected"                      },
-        {KIND_QUEUE,  "a",       "users: 7",                                       "no user 7"                          },
-        {KIND_QUEUE,  "a",       "users: [7]",                                     "no user 7"                          },
-        {KIND_QUEUE,  "a",       "parent: [b]",                                    "parent: expected"                   },
-        {KIND_QUEUE,  "a",       "policy: {b: c}",                                 "policy: expected"                   },
-        {KIND_GROUP,  "g",       "namespaces: 7",                                  NULL                                 },
-        {KIND_DOMAIN, "d",       "require: [{key: a, op: Near}]",                  "Near"                               },
-        {KIND_JOB,    "j",       "",                                               "unsupported kind"                   },
+        {KIND_QUEUE,  "a",       "",                                               NULL                               },
+        {KIND_QUEUE,  "default", "priority: 3",                                    NULL                               },
+        {KIND_QUEUE,  "a.b",     "",                                               "may have only letters"            },
+        {KIND_QUEUE,  "a",       "parent: a",                                      "parent: there is no queue a yet"  },
+        {KIND_QUEUE,  "a",       "parent: b",                                      "parent: there is no queue b yet"  },
+        {KIND_QUEUE,  "a",       "policy: fairy",                                  "policy: there is no policy fairy" },
+        {KIND_QUEUE,  "a",       "policy: sjf",                                    NULL                               },
+        {KIND_QUEUE,  "a",       "users: [ann]",                                   "users: there is no user ann yet"  },
+        {KIND_QUEUE,  "a",       "groups: [g]",                                    "groups: there is no group g yet"  },
+        {KIND_QUEUE,  "a",       "domains: [d]",                                   "domains: there is no domain d"    },
+        {KIND_QUEUE,  "a",       "quota: {limits: {cpus: 4}}",                     "did you mean \"cpu\"?"            },
+        {KIND_QUEUE,  "a",       "quota: {limits: {cpu: 4, gpu: 8, memory: 4Gi}}", NULL                               },
+        {KIND_QUEUE,  "a",       "timeLimit: 2h, maxTime: 1h",                     "timeLimit: is longer than maxTime"},
+        {KIND_QUEUE,  "a",       "timeLimit: 30m, maxTime: 1h, priorityClass: 5",  NULL                               },
+        {KIND_QUEUE,  "a",       "time_limit: 30m, colour: red",                   "colour"                           },
+        {KIND_POLICY, "p",       "formula: 'return age +'",                        "formula"                          },
+        {KIND_POLICY, "p",       "formula: 'return age'",                          NULL                               },
+        {KIND_POLICY, "p",       "ranking: multifactor, weights: {agee: 1}",       "did you mean age?"                },
+        {KIND_GROUP,  "g",       "level: 101",                                     "0 to 100"                         },
+        {KIND_GROUP,  "g",       "level: 5, namespaces: [default], weight: 3",     NULL                               },
+        {KIND_USER,   "ann",     "group: h",                                       "group: there is no group h yet"   },
+        {KIND_DOMAIN, "d",       "nodes: [n1], require: [{key: a, values: [b]}]",  "give either require or nodes"     },
+        {KIND_DOMAIN, "d",       "nodes: [n1]",                                    NULL                               },
+        {KIND_QUEUE,  "a",       "quota: 3",                                       "quota: expected"                  },
+        {KIND_QUEUE,  "a",       "quota: {limits: [1]}",                           "limits: expected"                 },
+        {KIND_QUEUE,  "a",       "quota: {limits: {gpu: [1]}}",                    "gpu: expected"                    },
+        {KIND_QUEUE,  "a",       "users: 7",                                       "no user 7"                        },
+        {KIND_QUEUE,  "a",       "users: [7]",                                     "no user 7"                        },
+        {KIND_QUEUE,  "a",       "parent: [b]",                                    "parent: expected"                 },
+        {KIND_QUEUE,  "a",       "policy: {b: c}",                                 "policy: expected"                 },
+        {KIND_GROUP,  "g",       "namespaces: 7",                                  NULL                               },
+        {KIND_DOMAIN, "d",       "require: [{key: a, op: Near}]",                  "Near"                             },
+        {KIND_JOB,    "j",       "",                                               "nothing of this kind"             },
     };
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
@@ -120,7 +120,7 @@ static void any_order(void **state)
     assert_false(accepted(&s, KIND_QUEUE, "low"));
     must(&s, KIND_QUEUE, "top", "");
     assert_true(accepted(&s, KIND_QUEUE, "mid"));
-    assert_non_null(strstr(put(&s, KIND_QUEUE, "top", "parent: mid"), "queue mid is below top"));
+    assert_non_null(strstr(put(&s, KIND_QUEUE, "top", "parent: mid"), "queue mid is a descendant of top"));
     must(&s, KIND_QUEUE, "top", "");
     assert_false(accepted(&s, KIND_QUEUE, "low"));
     must(&s, KIND_GROUP, "g", "");

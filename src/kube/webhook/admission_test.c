@@ -148,29 +148,29 @@ static void reviews(void **state)
         {{"jobs", "a", ONE("1") ", user: ann", ONE("1"), "bob@example"},                                                          "403 spec.user: bob@example may not"           },
  /* quotas of concurrent use */
         {{"jobs", "a", ONE("8") ", queue: small"},
-         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job asks for 8 cpu, and 7 cpu would be accepted"                                                             },
+         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job requests 8 cpu, and 7 cpu would be accepted"                                                                      },
         {{"jobs", "a", ONE("9") ", queue: small"},
-         "403 quota queue/small: 8 cpu may be held at once; this job asks for 9 cpu and could never run, and 8 cpu would be accepted"                                            },
-        {{"jobs", "a", ONE("7") ", queue: small"},                                                                                ""                                             },
+         "403 quota queue/small: at most 8 cpu at once; this job requests 9 cpu and could never run; 8 cpu would be accepted"                                                             },
+        {{"jobs", "a", ONE("7") ", queue: small"},                                                                                ""                                                      },
         {{"jobs", "a", "queue: small, roles: [{name: x, tasks: 9, " TASK("1") "}]"},
-         "403 quota queue/small: 8 cpu may be held at once"                                                                                                                      },
+         "403 quota queue/small: at most 8 cpu at once"                                                                                                                                   },
         {{"jobs", "a", "queue: small, roles: [{name: x, tasks: 9, min: 2, " TASK("1") "}]"},
-         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job asks for 9 cpu"                                                                                          },
+         "403 quota queue/small: 3 cpu of 10 cpu are admitted; this job requests 9 cpu"                                                                                                   },
         {{"jobs", "a", "queue: small, roles: [{name: x, tasks: 2, " TASK("3") "}, {name: y, tasks: 3, " TASK("1") "}]"},
-         "403 quota queue/small: 8 cpu may be held at once; this job asks for 9 cpu"                                                                                             },
+         "403 quota queue/small: at most 8 cpu at once; this job requests 9 cpu"                                                                                                          },
         {{"jobs", "a",
           "queue: small, gang: false, roles: [{name: x, tasks: 2, " TASK("3") "}, {name: y, tasks: 3, " TASK("1") "}]"},
-         "403 quota queue/small: 9 cpu of 10 cpu are admitted; this job asks for 3 cpu, and 1 cpu would be accepted"                                                             },
+         "403 quota queue/small: 9 cpu of 10 cpu are admitted; this job requests 3 cpu, and 1 cpu would be accepted"                                                                      },
         {{"jobs", "a",
           "queue: small, gang: false, roles: [{name: x, tasks: 2, " TASK("3") "}, {name: y, " TASK("1") "}]"},
          ""                                                                                                                                                                      },
         {{"jobs", "a", ONE("8") ", queue: small, priority: 3", ONE("8") ", queue: small"},                                        ""                                             },
         {{"jobs", "a", ONE("9") ", queue: small", ONE("8") ", queue: small"},
-         "403 quota queue/small: 8 cpu may be held at once"                                                                                                                      },
+         "403 quota queue/small: at most 8 cpu at once"                                                                                                                                   },
  /* quotas of hours */
         {{"jobs", "a", ONE("2") ", queue: hours, timeLimit: 6h"},
-         "403 quota queue/hours: 0 of 10 cpu hours are spent or spoken for; this job asks for 12, and 10 would be accepted"                                                      },
-        {{"jobs", "a", ONE("2") ", queue: hours, timeLimit: 5h"},                                                                 ""                                             },
+         "403 quota queue/hours: 0 of 10 cpu hours are used or reserved; this job requests 12, and 10 would be accepted"                                                                  },
+        {{"jobs", "a", ONE("2") ", queue: hours, timeLimit: 5h"},                                                                 ""                                                      },
  /* warnings */
         {{"jobs", "a", ONE("1") ", deadline: '2020-01-01T00:00:00Z'"},                                                            "|spec.deadline: the deadline has passed"      },
         {{"jobs", "a", ONE("1") ", timeLimit: 1h, estimate: 2h"},                                                                 "|spec.estimate: longer than timeLimit"        },
@@ -233,7 +233,7 @@ static void what_pods_ask_for(void **state)
     for (size_t i = 0; i < ROWS(rows); i++) {
         CLEANUP(str) struct str spec = {0}, want = {0};
         str_addf(&spec, "queue: small, roles: [{template: {spec: {%s}}}]", rows[i].spec);
-        str_addf(&want, "this job asks for %s cpu and could never run", rows[i].asks);
+        str_addf(&want, "this job requests %s cpu and could never run", rows[i].asks);
         json_t *review = review_of(&(struct asked){"jobs", "a", spec.at});
         const char *got = ask(&c, review, JUDGE_REFUSES);
         if (!strstr(got, want.at))
@@ -353,7 +353,7 @@ static void several_at_once(void **state)
     assert_string_equal(ask(&c, a, JUDGE_REFUSES), "");
     assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* the other one was a dry run */
     assert_string_equal(ask(&c, b, JUDGE_REFUSES), ""); /* a job does not count against itself */
-    assert_non_null(strstr(ask(&c, a, JUDGE_REFUSES), "7 cpu of 10 cpu are admitted; this job asks for 4 cpu"));
+    assert_non_null(strstr(ask(&c, a, JUDGE_REFUSES), "7 cpu of 10 cpu are admitted; this job requests 4 cpu"));
     scene_pod(&c.s, "held", "", "n", "containers: [{resources: {requests: {cpu: 3}}}]"); /* not in the queue */
     assert_string_equal(ask(&c, a, JUDGE_REFUSES), "");
     judge_recent_add(c.judge.recent, json_object_get(json_object_get(b, "request"), "object"),
@@ -373,10 +373,10 @@ static void with_what_is_added(void **state)
     static const struct {
         const char *spec, *want;
     } rows[] = {
-        {"{containers: [{name: c}]}",                                                           "asks for 8 cpu"},
+        {"{containers: [{name: c}]}",                                                           "requests 8 cpu"},
         {"{containers: [{name: c, resources: {limits: {cpu: 1}}}]}",                            ""              },
-        {"{containers: [{name: c, resources: {requests: {cpu: 1}}}, {name: d}]}",               "asks for 9 cpu"},
-        {"{runtimeClassName: heavy, containers: [{name: c, resources: {requests: {cpu: 6}}}]}", "asks for 8 cpu"},
+        {"{containers: [{name: c, resources: {requests: {cpu: 1}}}, {name: d}]}",               "requests 9 cpu"},
+        {"{runtimeClassName: heavy, containers: [{name: c, resources: {requests: {cpu: 6}}}]}", "requests 8 cpu"},
         {"{runtimeClassName: none, containers: [{name: c, resources: {requests: {cpu: 6}}}]}",  ""              },
     };
     (void)state;

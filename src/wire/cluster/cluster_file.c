@@ -44,17 +44,18 @@ struct top {
 
 #define AT(field) offsetof(struct top, field)
 static const struct key top_rows[] = {
-    KEY("version", "1", "version of this format; 1 if not given", i64_read, .at = AT(version)),
-    KEY("now", "time", "the moment to plan for; 0 if not given", time_read, .at = AT(now_ns)),
-    KEY("seed", "whole number", "seed of random choices; 0 if not given", u64_read, .at = AT(seed)),
+    KEY("version", "1", "version of the format; default: 1", i64_read, .at = AT(version)),
+    KEY("now", "time", "the time to plan for; default: 0", time_read, .at = AT(now_ns)),
+    KEY("seed", "whole number", "random seed; default: 0", u64_read, .at = AT(seed)),
     KEY("resources", "list of [resource](#resource)", "cumulative resources; others need no definition", raw_read,
         .at = AT(resources)),
-    KEY("profiles", "list of [profile](#profile)", "filters and scores under a name", raw_read, .at = AT(profiles)),
-    KEY("nodes", "list of [node](#node)", "the machines", raw_read, .at = AT(nodes)),
-    KEY("volumes", "list of [volume](#volume)", "volumes that pods may mount", raw_read, .at = AT(volumes)),
-    KEY("workloads", "list of [workload](#workload)", "what the cluster is to run", raw_read, .at = AT(workloads)),
-    KEY("instances", "list of [instance](#instance)", "running and ended instances", raw_read, .at = AT(instances)),
-    KEY("facts", "list of [fact](#fact)", "facts that earlier plans left", raw_read, .at = AT(facts)),
+    KEY("profiles", "list of [profile](#profile)", "named sets of filters and scores", raw_read, .at = AT(profiles)),
+    KEY("nodes", "list of [node](#node)", "the nodes", raw_read, .at = AT(nodes)),
+    KEY("volumes", "list of [volume](#volume)", "volumes that pods can mount", raw_read, .at = AT(volumes)),
+    KEY("workloads", "list of [workload](#workload)", "services, jobs and virtual machines", raw_read,
+        .at = AT(workloads)),
+    KEY("instances", "list of [instance](#instance)", "existing instances", raw_read, .at = AT(instances)),
+    KEY("facts", "list of [fact](#fact)", "facts recorded by earlier plans", raw_read, .at = AT(facts)),
 };
 #undef AT
 static KEY_TABLE(top_keys, "the file", top_rows);
@@ -82,7 +83,7 @@ static int name_once(struct load *l, const struct section *s, size_t i, const ch
     sym known = intern_find(&l->names, name);
     if (known != MAP_NONE && known < l->entries.len) {
         char buf[QUOTE_MAX];
-        return err_set(l->err, EEXIST, "%s[%zu] %s: the %s is already taken by %s[%zu]", s->name, i, quote(name, buf),
+        return err_set(l->err, EEXIST, "%s[%zu] %s: the %s is already used by %s[%zu]", s->name, i, quote(name, buf),
                        s->id_key, s->name, l->entries.at[known]);
     }
     sym fresh = intern_put(&l->names, name);
@@ -264,8 +265,8 @@ static int load_all(struct load *l, const json_t *doc)
     if (rc < 0)
         return rc;
     if (top.version != CLUSTER_FILE_VERSION)
-        return err_set(l->err, ENOTSUP, "version: %" PRId64 " is not known here; this is written for version %d",
-                       top.version, CLUSTER_FILE_VERSION);
+        return err_set(l->err, ENOTSUP, "version: %" PRId64 " is not supported; expected version %d", top.version,
+                       CLUSTER_FILE_VERSION);
     l->file->now_ns = top.now_ns;
     l->file->seed = top.seed;
     l->total = objects_of(top.nodes) + objects_of(top.workloads) + json_array_size(top.instances);

@@ -10,10 +10,10 @@
 
 #define AT(field) offsetof(struct berth_usage, field)
 static const struct key usage_rows[] = {
-    KEY("used", "amount", "present use", quantity_read, .at = AT(used)),
-    KEY("since", "time", "start of the present level of use", time_read, .at = AT(used_since_ns)),
-    KEY("limit", "amount", "limit in force; the workload's if not given", quantity_read, .at = AT(limit)),
-    KEY("limit_since", "time", "start of the limit in force", time_read, .at = AT(limit_since_ns)),
+    KEY("used", "amount", "current use", quantity_read, .at = AT(used)),
+    KEY("since", "time", "start time of the current level of use", time_read, .at = AT(used_since_ns)),
+    KEY("limit", "amount", "the limit in force; default: that of the workload", quantity_read, .at = AT(limit)),
+    KEY("limit_since", "time", "start time of the limit in force", time_read, .at = AT(limit_since_ns)),
 };
 #undef AT
 KEY_TABLE(usage_keys, "usage", usage_rows);
@@ -97,23 +97,25 @@ static const struct key instance_rows[] = {
     KEY("pod", "text", "WORKLOAD/ORDINAL, like `web/0`", text_read, .at = AT(pod)),
     KEY("workload", "text", "instead of `pod`", text_read, .at = AT(instance.workload)),
     KEY("ordinal", "whole number", "instead of `pod`", u32_read, .at = AT(instance.ordinal)),
-    KEY("node", "text", "its node; required", text_read, .at = AT(instance.node)),
-    KEY("state", "`reserved`, `assigned`, `starting`, `running`, `stopping` or `ended`", "`running` if not given",
+    KEY("node", "text", "the node; required", text_read, .at = AT(instance.node)),
+    KEY("state", "`reserved`, `assigned`, `starting`, `running`, `stopping` or `ended`", "default: `running`",
         word_read, .at = AT(instance.state), .arg = state_words),
-    KEY("ready", "true or false", "healthy; true if not given and running", choice_read, .at = AT(ready)),
-    KEY("found", "true or false", "not placed by Berth: its ports and GPUs may have another holder, too", bool_read,
-        .at = AT(instance.found)),
-    KEY("outdated", "true or false", "placed from an older description: services replace it, a few at a time",
+    KEY("ready", "true or false", "healthy; default: true while running", choice_read, .at = AT(ready)),
+    KEY("found", "true or false",
+        "placed by another scheduler: its ports and GPUs may also be allocated to other "
+        "instances",
+        bool_read, .at = AT(instance.found)),
+    KEY("outdated", "true or false", "placed from an older specification: services replace it, a few at a time",
         bool_read, .at = AT(instance.outdated)),
-    KEY("since", "time", "start of that state", time_read, .at = AT(instance.since_ns)),
-    KEY("fence", "duration", "fence time that its node has, if longer than its workload's", duration_read,
+    KEY("since", "time", "since when it has this state", time_read, .at = AT(instance.since_ns)),
+    KEY("fence", "duration", "the grace time sent to its node, if longer than that of the workload", duration_read,
         .at = AT(instance.fence_ns)),
-    KEY("gpus", "list of device numbers", "the GPUs of the node it holds, counted from 0", devices_read,
+    KEY("gpus", "list of device numbers", "allocated GPUs of the node, counted from 0", devices_read,
         .at = AT(instance.gpus)),
-    KEY("replaces", "whole number", "the instance it takes over from", u64_read, .at = AT(instance.replaces)),
-    KEY("waits", "list of whole numbers", "if reserved: the instances whose stop it waits for", ids_read, LIST(waits)),
-    KEY("usage", "{resource: [usage](#usage)}", "use reported by its node", usage_read, LIST(usage)),
-    KEY("shape", "keys of a [shape](#shape)", "shape when it was placed; the workload's present shape if not given",
+    KEY("replaces", "whole number", "the instance that it replaces", u64_read, .at = AT(instance.replaces)),
+    KEY("waits", "list of whole numbers", "if reserved: the instances that must stop first", ids_read, LIST(waits)),
+    KEY("usage", "{resource: [usage](#usage)}", "as reported by its node", usage_read, LIST(usage)),
+    KEY("shape", "keys of a [shape](#shape)", "the shape at placement; default: the current shape of the workload",
         placed_shape_read, .at = AT(instance.shape)),
 };
 #undef LIST
@@ -179,11 +181,11 @@ static const struct word fact_words[] = {
 static const struct key fact_rows[] = {
     KEY("kind", "`usage`, `reservation`, `migration`, `since`, `ledger`, `prediction`, `policy` or `pressure`",
         "required", word_read, .at = AT(kind), .arg = fact_words),
-    KEY("subject", "whole number", "id of the instance", u64_read, .at = AT(subject)),
-    KEY("key", "text", "any other subject", text_read, .at = AT(key)),
-    KEY("value", "whole number", "value of the fact", i64_read, .at = AT(value)),
-    KEY("at", "time", "time of the fact", time_read, .at = AT(at_ns)),
-    KEY("over", "true or false", "no longer true, to be deleted", bool_read, .at = AT(over)),
+    KEY("subject", "whole number", "the instance that the fact is about", u64_read, .at = AT(subject)),
+    KEY("key", "text", "further subject of the fact", text_read, .at = AT(key)),
+    KEY("value", "whole number", "the value", i64_read, .at = AT(value)),
+    KEY("at", "time", "the time of the value", time_read, .at = AT(at_ns)),
+    KEY("over", "true or false", "delete the fact", bool_read, .at = AT(over)),
 };
 #undef AT
 KEY_TABLE(fact_keys, "fact", fact_rows);

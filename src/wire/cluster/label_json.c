@@ -24,9 +24,10 @@ static const struct word match_words[] = {
 #define AT(field) offsetof(struct berth_expr, field)
 static const struct key expression_rows[] = {
     KEY("key", "text", "the label", text_read, .at = AT(key)),
-    KEY("op", "`In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt` or `Lt`", "comparison of its value; `In` if not given",
-        word_read, .at = AT(match), .arg = match_words),
-    KEY("values", "list of texts", "values to compare with", texts_read, .at = AT(values), .len_at = AT(values_len)),
+    KEY("op", "`In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt` or `Lt`", "the operator; default: `In`", word_read,
+        .at = AT(match), .arg = match_words),
+    KEY("values", "list of texts", "the values to compare with", texts_read, .at = AT(values),
+        .len_at = AT(values_len)),
 };
 #undef AT
 KEY_TABLE(expression_keys, "expression", expression_rows);
@@ -140,9 +141,9 @@ int require_read(struct reader *r, const struct key *key, const json_t *value, v
 }
 
 static const struct key preference_rows[] = {
-    KEY("weight", "whole number", "1 to 100, or negative to avoid; 1 if not given", i32_read,
+    KEY("weight", "whole number", "1 to 100, or negative to avoid; default: 1", i32_read,
         .at = offsetof(struct berth_term, weight)),
-    KEY("select", "conditions", "conditions on the labels of nodes", select_read, .at = 0),
+    KEY("select", "conditions", "condition on the labels of nodes", select_read, .at = 0),
 };
 KEY_TABLE(preference_keys, "preference", preference_rows);
 
@@ -209,8 +210,8 @@ static int short_read(struct reader *r, const json_t *value, const char *what, c
 
 static const struct key taint_rows[] = {
     KEY("key", "text", "required", text_read, .at = offsetof(struct berth_taint, key)),
-    KEY("value", "text", "none if not given", text_read, .at = offsetof(struct berth_taint, value)),
-    KEY("effect", effect_form, "effect on pods without a toleration; required", word_read,
+    KEY("value", "text", "default: none", text_read, .at = offsetof(struct berth_taint, value)),
+    KEY("effect", effect_form, "effect on pods that do not tolerate the taint; required", word_read,
         .at = offsetof(struct berth_taint, effect), .arg = effect_words),
 };
 KEY_TABLE(taint_keys, "taint", taint_rows);
@@ -235,11 +236,11 @@ const struct object_kind taint_kind = {.table = &taint_keys,
                                        .finish = taint_finish};
 
 static const struct key toleration_rows[] = {
-    KEY("key", "text", "key of the taint; every taint if not given", text_read,
+    KEY("key", "text", "key of the taint; default: every taint", text_read,
         .at = offsetof(struct berth_toleration, key)),
-    KEY("value", "text", "value of the taint; any value if not given", text_read,
+    KEY("value", "text", "value of the taint; default: any value", text_read,
         .at = offsetof(struct berth_toleration, value)),
-    KEY("effect", effect_form, "effect of the taint; any effect if not given", word_read,
+    KEY("effect", effect_form, "effect of the taint; default: any effect", word_read,
         .at = offsetof(struct berth_toleration, effect), .arg = effect_words),
 };
 KEY_TABLE(toleration_keys, "toleration", toleration_rows);

@@ -16,11 +16,12 @@ struct gpu_entry {
 
 #define AT(field) offsetof(struct gpu_entry, field)
 static const struct key gpu_rows[] = {
-    KEY("count", "whole number", "number of equal devices; 1 if not given", u32_read, .at = AT(count)),
-    KEY("model", "text", "model name, in any case", text_read, .at = AT(gpu.model)),
+    KEY("count", "whole number", "number of equal devices; default: 1", u32_read, .at = AT(count)),
+    KEY("model", "text", "not case-sensitive", text_read, .at = AT(gpu.model)),
     KEY("memory", "amount", "memory of each device", quantity_read, .at = AT(gpu.memory_bytes), .arg = "memory"),
-    KEY("unhealthy", "true or false", "current holders stay, no new placements", bool_read, .at = AT(gpu.unhealthy)),
-    KEY("uuid", "text", "the driver's name of the device; only for a single device", line_read, .at = AT(uuid)),
+    KEY("unhealthy", "true or false", "unhealthy: current holders stay, no new placements", bool_read,
+        .at = AT(gpu.unhealthy)),
+    KEY("uuid", "text", "the driver's identifier of a single device", line_read, .at = AT(uuid)),
 };
 #undef AT
 KEY_TABLE(gpu_keys, "gpus", gpu_rows);
@@ -43,10 +44,10 @@ static int uuid_check(struct reader *r, const struct gpu_entry *entries, size_t 
     if (!uuid)
         return 0;
     if (entries[i].count != 1)
-        return in_item(r, i, err_set(r->err, EINVAL, "uuid: is of one device; leave out the count"));
+        return in_item(r, i, err_set(r->err, EINVAL, "uuid: identifies one device; leave out the count"));
     for (size_t k = 0; k < i; k++)
         if (entries[k].uuid && strcmp(entries[k].uuid, uuid) == 0)
-            return in_item(r, i, err_set(r->err, EINVAL, "uuid: %s is in the list twice", quote(uuid, shown)));
+            return in_item(r, i, err_set(r->err, EINVAL, "uuid: %s is listed twice", quote(uuid, shown)));
     return 0;
 }
 
@@ -84,8 +85,8 @@ static int gpus_read(struct reader *r, const struct key *key, const json_t *valu
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
 static const struct key image_rows[] = {
-    KEY("name", "text", "name that workloads use; required", text_read, .at = offsetof(struct berth_image, name)),
-    KEY("size", "amount", "bytes that need not be fetched", quantity_read,
+    KEY("name", "text", "the name that workloads use; required", text_read, .at = offsetof(struct berth_image, name)),
+    KEY("size", "amount", "the size that need not be downloaded", quantity_read,
         .at = offsetof(struct berth_image, size_bytes), .arg = "storage"),
 };
 KEY_TABLE(image_keys, "image", image_rows);
@@ -119,39 +120,39 @@ static const struct word state_words[] = {
 #define AT(field) offsetof(struct node_entry, field)
 #define LIST(field) .at = AT(node.field), .len_at = AT(node.field##_len)
 static const struct key node_rows[] = {
-    KEY("id", "text", "name; required", text_read, .at = AT(node.id)),
+    KEY("id", "text", "the name; required", text_read, .at = AT(node.id)),
     KEY("count", "whole number", "makes this many equal nodes, ID-1, ID-2, ...", u32_read, .at = AT(count)),
-    KEY("state", "`ready`, `joining`, `cordoned`, `draining` or `lost`", "`ready` if not given", word_read,
+    KEY("state", "`ready`, `joining`, `cordoned`, `draining` or `lost`", "default: `ready`", word_read,
         .at = AT(node.state), .arg = state_words),
-    KEY("since", "time", "start of that state", time_read, .at = AT(node.since_ns)),
+    KEY("since", "time", "since when it has this state", time_read, .at = AT(node.since_ns)),
     KEY("zone", "text", "failure domain: a building, a data centre", text_read, .at = AT(node.zone)),
     KEY("rack", "text", "failure domain: a rack, a room", text_read, .at = AT(node.rack)),
     KEY("domain", "text", "administrative domain, which workloads may name in `domains`", text_read,
         .at = AT(node.domain)),
     KEY("arch", "text", "processor architecture, like `amd64`", text_read, .at = AT(node.arch)),
-    KEY("rank", "whole number", "among nodes with equal scores the lowest rank is taken", u32_read,
+    KEY("rank", "whole number", "among nodes with equal scores the lowest rank is chosen", u32_read,
         .at = AT(node.rank)),
     KEY("labels", "{key: text}", "labels for `require` and `prefer`", labels_read, LIST(labels)),
-    KEY("taints", "list of [taint](#taint)", "keep away pods that do not tolerate them", objects_read, LIST(taints),
+    KEY("taints", "list of [taint](#taint)", "repel pods that do not tolerate them", objects_read, LIST(taints),
         .arg = &taint_kind),
-    KEY("allocatable", "{resource: amount}", "amounts for pods: the total less the system's reserve", amounts_read,
-        LIST(allocatable)),
-    KEY("overcommit", "{resource: ratio}", "ratio of requests to allocatable; 1 if not given", ratios_read,
+    KEY("allocatable", "{resource: amount}", "resources for pods: the total minus the needs of the system",
+        amounts_read, LIST(allocatable)),
+    KEY("overcommit", "{resource: ratio}", "ratio of allocatable that may be allocated; default: 1", ratios_read,
         LIST(overcommit)),
-    KEY("consumed", "{resource: amount}", "consumption of cumulative resources", amounts_read, LIST(consumed)),
-    KEY("consumed_since", "time", "start of that consumption", time_read, .at = AT(node.consumed_ns)),
-    KEY("consumed_begun", "{resource: time}", "the same for resources with another start", times_read,
+    KEY("consumed", "{resource: amount}", "consumed amounts of cumulative resources", amounts_read, LIST(consumed)),
+    KEY("consumed_since", "time", "start time of that consumption", time_read, .at = AT(node.consumed_ns)),
+    KEY("consumed_begun", "{resource: time}", "start times that differ for single resources", times_read,
         LIST(consumed_begun)),
-    KEY("used", "{resource: amount}", "real use of the whole machine; only `cpu` and `memory` count", amounts_read,
-        LIST(used)),
-    KEY("gpus", "list of [gpus](#gpus)", "its GPUs, one by one or with a count", gpus_read, LIST(gpus)),
-    KEY("runtimes", "list of texts", "runtimes, like `process`, `oci`, `vm`; any if not given", texts_read,
+    KEY("used", "{resource: amount}", "measured use of the whole machine; relevant for `cpu` and `memory`",
+        amounts_read, LIST(used)),
+    KEY("gpus", "list of [gpus](#gpus)", "GPUs, listed one by one or with a count", gpus_read, LIST(gpus)),
+    KEY("runtimes", "list of texts", "supported runtimes, like `process`, `oci`, `vm`; default: all", texts_read,
         LIST(runtimes)),
-    KEY("images", "list of [image](#image)", "container images on the node", objects_read, LIST(images),
+    KEY("images", "list of [image](#image)", "container images that the node already has", objects_read, LIST(images),
         .arg = &image_kind),
     KEY("ports", "list of [port](#port)", "ports used by the system itself", objects_read, LIST(ports),
         .arg = &port_kind),
-    KEY("page_size", "amount", "the only huge-page size that it offers; any if not given", quantity_read,
+    KEY("page_size", "amount", "the only huge-page size of the node; default: any", quantity_read,
         .at = AT(node.page_size_bytes), .arg = "memory"),
 };
 #undef LIST
@@ -181,9 +182,11 @@ static const struct word kind_words[] = {
 #define AT(field) offsetof(struct berth_resource, field)
 static const struct key resource_rows[] = {
     KEY("name", "text", "required", text_read, .at = AT(name)),
-    KEY("kind", "`instant` or `cumulative`", "free again at the end of a pod, or consumed; `instant` if not given",
+    KEY("kind", "`instant` or `cumulative`",
+        "freed at the end of a pod (`instant`), or used up (`cumulative`); "
+        "default: `instant`",
         word_read, .at = AT(kind), .arg = kind_words),
-    KEY("period", "duration", "time after which consumption restarts at zero; never if not given", duration_read,
+    KEY("period", "duration", "period after which consumption restarts at zero; default: never", duration_read,
         .at = AT(period_ns)),
 };
 #undef AT
@@ -205,9 +208,9 @@ int resource_entry_read(struct reader *r, const json_t *value, struct berth_reso
 
 #define AT(field) offsetof(struct berth_volume, field)
 static const struct key volume_rows[] = {
-    KEY("id", "text", "name; required", text_read, .at = AT(id)),
-    KEY("zone", "text", "zone that reaches it; all if not given", text_read, .at = AT(zone)),
-    KEY("node", "text", "the only node that reaches it", text_read, .at = AT(node)),
+    KEY("id", "text", "the name; required", text_read, .at = AT(id)),
+    KEY("zone", "text", "zone in which the volume is accessible; default: everywhere", text_read, .at = AT(zone)),
+    KEY("node", "text", "the only node on which the volume is accessible", text_read, .at = AT(node)),
     KEY("driver", "text", "counts against the node's resource `attach-DRIVER`", text_read, .at = AT(driver)),
     KEY("shared", "true or false", "can be mounted on several nodes at once", bool_read, .at = AT(shared)),
 };

@@ -64,15 +64,17 @@ static int scores_read(struct reader *r, const struct key *key, const json_t *va
 
 #define AT(field) offsetof(struct berth_profile, field)
 static const struct key profile_rows[] = {
-    KEY("name", "text", "required; the name of a built-in profile replaces that profile", text_read, .at = AT(name)),
-    KEY("filters", "list of names", "all if not given", filters_read, .at = AT(filters), .len_at = AT(filters_len)),
+    KEY("name", "text", "required; a profile with a built-in name replaces it", text_read, .at = AT(name)),
+    KEY("filters", "list of names", "default: all", filters_read, .at = AT(filters), .len_at = AT(filters_len)),
     KEY("scores", "{name: weight}", "weights from 1 to 100", scores_read, .at = AT(scores), .len_at = AT(scores_len)),
-    KEY("resources", "list of names", "resources for allocation scores; cpu and memory if not given", texts_read,
+    KEY("resources", "list of names", "resources for allocation scores; default: cpu and memory", texts_read,
         .at = AT(resources), .len_at = AT(resources_len)),
-    KEY("steps", "whole number", "scores are rounded down to this many steps; not rounded if not given", u32_read,
+    KEY("steps", "whole number",
+        "number of steps to which scores are rounded, so that similar nodes are equal; default: no rounding", u32_read,
         .at = AT(steps)),
-    KEY("allow_over", "true or false", "a node over capacity in one resource still gets pods that do not request it",
-        bool_read, .at = AT(allow_over)),
+    KEY("allow_over", "true or false",
+        "a node that is overcommitted in one resource accepts pods that do not request it", bool_read,
+        .at = AT(allow_over)),
 };
 #undef AT
 KEY_TABLE(profile_keys, "profile", profile_rows);

@@ -28,10 +28,10 @@ static int models_read(struct reader *r, const struct key *key, const json_t *va
 
 #define AT(field) offsetof(struct berth_gpu_need, field)
 static const struct key gpu_need_rows[] = {
-    KEY("count", "whole number", "number of GPUs, all on one node; 1 if not given", u32_read, .at = AT(count)),
-    KEY("share", "0.001 to 1", "instead of a whole GPU, this part of one", share_read, .at = AT(milli)),
-    KEY("memory", "amount", "size of each GPU; for a share: its free memory", quantity_read, .at = AT(memory_bytes),
-        .arg = "memory"),
+    KEY("count", "whole number", "number of GPUs, all on one node; default: 1", u32_read, .at = AT(count)),
+    KEY("share", "0.001 to 1", "fraction of one GPU instead of whole GPUs", share_read, .at = AT(milli)),
+    KEY("memory", "amount", "whole GPUs: minimum size of each; a share: minimum free memory", quantity_read,
+        .at = AT(memory_bytes), .arg = "memory"),
     KEY("model", "text", "model of the GPU", models_read, .at = AT(models), .len_at = AT(models_len)),
     KEY("models", "list of texts", "any of these models", models_read, .at = AT(models), .len_at = AT(models_len)),
 };
@@ -61,10 +61,9 @@ struct limit_entry {
 
 #define AT(field) offsetof(struct limit_entry, field)
 static const struct key limit_rows[] = {
-    KEY("amount", "amount", "upper bound", quantity_read, .at = AT(limit.amount)),
-    KEY("max", "amount", "the bound is raised up to this under load, if the node has room", quantity_read,
-        .at = AT(limit.max)),
-    KEY("weight", "whole number", "instead of an amount: the share under contention", i64_read, .at = AT(weight)),
+    KEY("amount", "amount", "hard limit", quantity_read, .at = AT(limit.amount)),
+    KEY("max", "amount", "maximum under load, if the node has free resources", quantity_read, .at = AT(limit.max)),
+    KEY("weight", "whole number", "instead of an amount: the weight under contention", i64_read, .at = AT(weight)),
 };
 #undef AT
 KEY_TABLE(limit_keys, "limit", limit_rows);
@@ -125,11 +124,10 @@ static int u16_read(struct reader *r, const struct key *key, const json_t *value
 
 #define AT(field) offsetof(struct berth_port, field)
 static const struct key port_rows[] = {
-    KEY("port", "1 to 65535", "first or only port", u16_read, .at = AT(port)),
-    KEY("count", "whole number", "number of ports from there upwards; 1 if not given", u16_read, .at = AT(count)),
-    KEY("protocol", "`tcp`, `udp` or `sctp`", "`tcp` if not given", word_read, .at = AT(protocol),
-        .arg = protocol_words),
-    KEY("address", "text", "address of the node; all addresses if not given", text_read, .at = AT(address)),
+    KEY("port", "1 to 65535", "the first or only port", u16_read, .at = AT(port)),
+    KEY("count", "whole number", "number of consecutive ports; default: 1", u16_read, .at = AT(count)),
+    KEY("protocol", "`tcp`, `udp` or `sctp`", "default: `tcp`", word_read, .at = AT(protocol), .arg = protocol_words),
+    KEY("address", "text", "address of the node; default: all addresses", text_read, .at = AT(address)),
 };
 #undef AT
 KEY_TABLE(port_keys, "port", port_rows);
@@ -181,28 +179,27 @@ const struct object_kind port_kind = {.table = &port_keys, .size = sizeof(struct
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)
 static const char texts_form[] = "list of texts";
 static const struct key shape_rows[] = {
-    KEY("requests", "{resource: amount}", "amounts that a pod books on its node", amounts_read, LIST(requests)),
+    KEY("requests", "{resource: amount}", "resources reserved for each pod on its node", amounts_read, LIST(requests)),
     KEY("gpu", "[gpu](#gpu), a count, or a share", "GPUs", gpu_need_read, .at = AT(gpu)),
-    KEY("limits", "{resource: amount or [limit](#limit)}", "limits that the agent enforces", limits_read, LIST(limits)),
-    KEY("node", "text", "the only allowed node", text_read, .at = AT(node)),
-    KEY("arch", "text", "the processor architecture it needs", text_read, .at = AT(arch)),
-    KEY("runtime", "text", "the runtime it needs", text_read, .at = AT(runtime)),
+    KEY("limits", "{resource: amount or [limit](#limit)}", "limits enforced by the agent", limits_read, LIST(limits)),
+    KEY("node", "text", "only this node", text_read, .at = AT(node)),
+    KEY("arch", "text", "required processor architecture", text_read, .at = AT(arch)),
+    KEY("runtime", "text", "required runtime", text_read, .at = AT(runtime)),
     KEY("domains", texts_form, "only in one of these domains", texts_read, LIST(domains)),
     KEY("require", "[conditions](#conditions)", "required labels of nodes", require_read, LIST(require)),
     KEY("prefer", "list of [preference](#preference)", "preferred labels of nodes", prefer_read, LIST(prefer)),
     KEY("tolerations", "list of [toleration](#toleration)", "tolerated taints", objects_read, LIST(tolerations),
         .arg = &toleration_kind),
-    KEY("ports", "list of [port](#port)", "ports of the node that each pod holds alone", objects_read, LIST(ports),
+    KEY("ports", "list of [port](#port)", "ports of the node, used exclusively by each pod", objects_read, LIST(ports),
         .arg = &port_kind),
-    KEY("volumes", texts_form, "ids of volumes it mounts", texts_read, LIST(volumes)),
-    KEY("images", texts_form, "its images; nodes that have them are better", texts_read, LIST(images)),
-    KEY("near_zone", "text", "the zone of its data or its clients", text_read, .at = AT(near_zone)),
-    KEY("spread", "list of [spread](#spread)", "even distribution over zones, racks, nodes, ...", objects_read,
+    KEY("volumes", texts_form, "ids of mounted volumes", texts_read, LIST(volumes)),
+    KEY("images", texts_form, "images to start from; nodes that have them are preferred", texts_read, LIST(images)),
+    KEY("near_zone", "text", "the zone of the data or clients", text_read, .at = AT(near_zone)),
+    KEY("spread", "list of [spread](#spread)", "spread constraints over zones, racks, nodes, ...", objects_read,
         LIST(spread), .arg = &spread_kind),
-    KEY("near", "list of [near](#near-and-apart)", "affinity to such pods", near_read, LIST(near)),
-    KEY("apart", "list of [apart](#near-and-apart)", "anti-affinity to such pods", near_read, LIST(near),
-        .arg = "apart"),
-    KEY("max_per_node", "whole number", "maximum of pods of this workload on one node; 0: no limit", u32_read,
+    KEY("near", "list of [near](#near-and-apart)", "affinity to pods", near_read, LIST(near)),
+    KEY("apart", "list of [apart](#near-and-apart)", "anti-affinity to pods", near_read, LIST(near), .arg = "apart"),
+    KEY("max_per_node", "whole number", "maximum pods of this workload on one node; 0: no limit", u32_read,
         .at = AT(max_per_node)),
 };
 #undef LIST

@@ -9,7 +9,7 @@ static int select_default(struct reader *r, struct berth_term *select)
     if (select->exprs)
         return 0;
     if (!r->labels_len)
-        return err_set(r->err, EINVAL, "select: missing, and there are no labels of the workload to take instead");
+        return err_set(r->err, EINVAL, "select: missing, and the workload has no labels to use instead");
     struct berth_expr *exprs = ARENA_ARRAY(r->arena, struct berth_expr, r->labels_len);
     for (size_t i = 0; i < r->labels_len; i++) {
         const char **value = ARENA_NEW(r->arena, const char *);
@@ -34,17 +34,19 @@ static const struct word spread_words[] = {
 
 #define AT(field) offsetof(struct berth_spread, field)
 static const struct key spread_rows[] = {
-    KEY("topology", "text", "`node`, `zone`, `rack`, or the label whose value makes a domain", text_read,
+    KEY("topology", "text", "`node`, `zone`, `rack`, or a label whose values define the domains", text_read,
         .at = AT(topology)),
-    KEY("select", "conditions", "labels of workloads whose pods count; the workload's own if not given", select_read,
-        .at = AT(select)),
-    KEY("max_skew", "whole number", "maximum of pods above the emptiest domain; 1 if not given", u32_read,
-        .at = AT(max_skew)),
+    KEY("select", "conditions",
+        "condition on the labels of workloads whose pods count; default: the workload's "
+        "own labels",
+        select_read, .at = AT(select)),
+    KEY("max_skew", "whole number", "maximum skew above the emptiest domain; default: 1", u32_read, .at = AT(max_skew)),
     KEY("soft", "true or false", "a preference, not a requirement", bool_read, .at = AT(soft)),
-    KEY("min_domains", "whole number", "with fewer domains the emptiest counts as empty", u32_read,
+    KEY("min_domains", "whole number", "minimum number of domains; with fewer, the emptiest counts as empty", u32_read,
         .at = AT(min_domains)),
     KEY("nodes", "`possible`, `all`, `required`, `tolerated` or `both`",
-        "nodes that count (below); `possible` if not given", word_read, .at = AT(nodes), .arg = spread_words),
+        "which nodes and domains count: see below; default: `possible`", word_read, .at = AT(nodes),
+        .arg = spread_words),
 };
 #undef AT
 KEY_TABLE(spread_keys, "spread", spread_rows);
@@ -71,11 +73,13 @@ const struct object_kind spread_kind = {.table = &spread_keys,
 
 #define AT(field) offsetof(struct berth_near, field)
 static const struct key near_rows[] = {
-    KEY("topology", "text", "`node`, `zone`, `rack`, or the label whose value makes a domain", text_read,
+    KEY("topology", "text", "`node`, `zone`, `rack`, or a label whose values define the domains", text_read,
         .at = AT(topology)),
-    KEY("select", "conditions", "labels of the other pods' workloads; the workload's own if not given", select_read,
-        .at = AT(select)),
-    KEY("weight", "1 to 100", "makes it a preference; a requirement if not given", i32_read, .at = AT(select.weight)),
+    KEY("select", "conditions",
+        "condition on the labels of the other pods' workloads; default: the workload's own "
+        "labels",
+        select_read, .at = AT(select)),
+    KEY("weight", "1 to 100", "weight of a preference; default: a requirement", i32_read, .at = AT(select.weight)),
 };
 #undef AT
 KEY_TABLE(near_keys, "near and apart", near_rows);

@@ -22,23 +22,24 @@ static int keep_read(struct reader *r, const struct key *key, const json_t *valu
 
 #define AT(field) offsetof(struct cron_doc, field)
 static const struct key cron_rows[] = {
-    KEY("name", "text", "makes its id", line_read, .at = AT(name)),
-    KEY("owner", "user", "the caller if not given", line_read, .at = AT(owner)),
-    KEY("group", "group", "its owner's; the daemon's", line_read, .at = AT(group)),
+    KEY("name", "text", "first part of the id", line_read, .at = AT(name)),
+    KEY("owner", "user", "default: the caller", line_read, .at = AT(owner)),
+    KEY("group", "group", "group of the owner; set by the daemon", line_read, .at = AT(group)),
     KEY("schedule", "text",
         "minute, hour, day, month and weekday, UTC, like `30 3 * * mon-fri`; or `@hourly`, `@daily`, "
         "`@weekly`, `@monthly`, `@yearly`",
         line_read, .at = AT(schedule)),
-    KEY("job", "a job", "that is made each time", tree_read, .at = AT(job)),
-    KEY("suspended", "true or false", "nothing is made meanwhile, nor later for it", bool_read, .at = AT(suspended)),
-    KEY("keep", "0 to 1000", "records of its jobs that are over; older ones are deleted. 10 if not given", keep_read,
+    KEY("job", "a job", "specification of the job to create", tree_read, .at = AT(job)),
+    KEY("suspended", "true or false", "create no jobs; missed times are not made up", bool_read, .at = AT(suspended)),
+    KEY("keep", "0 to 1000", "number of finished jobs to keep; older ones are deleted. Default: 10", keep_read,
         .at = AT(keep)),
     KEY("overlap", "`allow`, `skip` or `replace`",
-        "while the last one is not over: make another; make none; cancel the last one. `allow` if not given", word_read,
-        .at = AT(overlap), .arg = overlap_words),
-    KEY("last", "time", "up to which its times have been seen to; the daemon's", time_read, .at = AT(last_ns)),
-    KEY("jobs", "list of numbers", "of its jobs, as far as they are kept; the daemon's", raw_read, .at = AT(jobs)),
-    KEY("error", "text", "why the last one could not be made; the daemon's", said_read, .at = AT(error)),
+        "while the previous job is unfinished: start another; start none; cancel the previous one. Default: `allow`",
+        word_read, .at = AT(overlap), .arg = overlap_words),
+    KEY("last", "time", "time up to which the schedule has been processed; set by the daemon", time_read,
+        .at = AT(last_ns)),
+    KEY("jobs", "list of numbers", "ids of its kept jobs; set by the daemon", raw_read, .at = AT(jobs)),
+    KEY("error", "text", "why the last job could not be created; set by the daemon", said_read, .at = AT(error)),
 };
 #undef AT
 static KEY_TABLE(cron_keys, "cron", cron_rows);

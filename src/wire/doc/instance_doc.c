@@ -10,17 +10,15 @@
 
 #define AT(field) offsetof(struct instance_doc, field)
 static const struct key placed_rows[] = {
-    KEY("of", "whole number", "generation of the workload it was placed from", counter_read, .at = AT(generation)),
-    KEY("epoch", "whole number", "of the agent that changed it last", counter_read, .at = AT(epoch)),
-    KEY("seq", "whole number", "of the last report that changed it", counter_read, .at = AT(seq)),
-    KEY("error", "text", "what its agent said last", said_read, .at = AT(error)),
-    KEY("failed", "true or false", "a task of an array that is over, but not well", bool_read, .at = AT(failed)),
-    KEY("outcome", "text", "how it ended, where it did not succeed", word_read, .at = AT(outcome),
-        .arg = outcome_words),
-    KEY("started", "time", "when it first ran", time_read, .at = AT(started_ns)),
-    KEY("counted", "time", "up to when its use is recorded", time_read, .at = AT(counted_ns)),
-    KEY("peak", "{resource: amount}", "the most it was seen to use", amounts_read, .at = AT(peak),
-        .len_at = AT(peak_len)),
+    KEY("of", "whole number", "generation of the workload at placement", counter_read, .at = AT(generation)),
+    KEY("epoch", "whole number", "epoch of the agent that changed it last", counter_read, .at = AT(epoch)),
+    KEY("seq", "whole number", "number of the last report that changed it", counter_read, .at = AT(seq)),
+    KEY("error", "text", "last message of the agent", said_read, .at = AT(error)),
+    KEY("failed", "true or false", "an ended array task that did not succeed", bool_read, .at = AT(failed)),
+    KEY("outcome", "text", "outcome, if it did not succeed", word_read, .at = AT(outcome), .arg = outcome_words),
+    KEY("started", "time", "time of the first start", time_read, .at = AT(started_ns)),
+    KEY("counted", "time", "time up to which usage is recorded", time_read, .at = AT(counted_ns)),
+    KEY("peak", "{resource: amount}", "maximum observed use", amounts_read, .at = AT(peak), .len_at = AT(peak_len)),
     KEY("ports", "list of {`endpoint`, `port`}", "as reported", port_reports_read, .at = AT(ports),
         .len_at = AT(ports_len)),
 };

@@ -47,10 +47,10 @@ static int urgency_read(struct reader *r, const struct key *key, const json_t *v
 
 #define AT(field) offsetof(struct job_array, field)
 static const struct key array_rows[] = {
-    KEY("from", "whole number", "index of the first task; 0 if not given", u32_read, .at = AT(from)),
-    KEY("to", "whole number", "at most this is the last one's; must be given", u32_read, .at = AT(to)),
-    KEY("step", "whole number", "from one to the next; 1 if not given", u32_read, .at = AT(step)),
-    KEY("parallel", "whole number", "tasks that run at once, at most; all if not given", u32_read, .at = AT(parallel)),
+    KEY("from", "whole number", "index of the first task; default: 0", u32_read, .at = AT(from)),
+    KEY("to", "whole number", "maximum index of the last task; required", u32_read, .at = AT(to)),
+    KEY("step", "whole number", "difference between indexes; default: 1", u32_read, .at = AT(step)),
+    KEY("parallel", "whole number", "maximum concurrent tasks; default: all", u32_read, .at = AT(parallel)),
 };
 #undef AT
 KEY_TABLE(array_keys, "array", array_rows);
@@ -153,11 +153,10 @@ static int job_number_read(struct reader *r, const struct key *key, const json_t
 
 #define AT(field) offsetof(struct job_after, field)
 static const struct key after_rows[] = {
-    KEY("job", "number", "which; must be given", job_number_read, .at = AT(job)),
+    KEY("job", "number", "number of the job; required", job_number_read, .at = AT(job)),
     KEY("when", "`ok`, `started`, `failed` or `ended`",
-        "it has ended well; it has started; it has failed or was cancelled; it is over in whatever way. `ok` if not "
-        "given",
-        word_read, .at = AT(when), .arg = when_words),
+        "it succeeded; it started; it failed or was cancelled; it ended in any way. Default: `ok`", word_read,
+        .at = AT(when), .arg = when_words),
 };
 static KEY_TABLE(after_keys, "after", after_rows);
 
@@ -217,8 +216,8 @@ static int told_read(struct reader *r, const struct key *key, const json_t *valu
 
 #define AT(field) offsetof(struct job_notify, field)
 static const struct key notify_rows[] = {
-    KEY("to", "text", "an address of mail, or a URL that is posted to; must be given", line_read, .at = AT(to)),
-    KEY("on", "list of `started`, `ended`, `failed`, `preempted`", "when; `ended` and `failed` if not given", told_read,
+    KEY("to", "text", "a mail address, or a URL to post to; required", line_read, .at = AT(to)),
+    KEY("on", "list of `started`, `ended`, `failed`, `preempted`", "events; default: `ended` and `failed`", told_read,
         .at = AT(on)),
 };
 static KEY_TABLE(notify_keys, "notify", notify_rows);
@@ -264,9 +263,8 @@ static const struct word preempt_words[] = {
 
 #define AT(field) offsetof(struct job_checkpoint, field)
 static const struct key checkpoint_rows[] = {
-    KEY("signal", "text", "it is sent before it is told to stop; `USR1` if not given", signal_read, .at = AT(signal)),
-    KEY("grace", "duration", "how long it may take before the usual stop; 60s if not given", pause_read,
-        .at = AT(grace_ns)),
+    KEY("signal", "text", "signal before the stop signal; default: `USR1`", signal_read, .at = AT(signal)),
+    KEY("grace", "duration", "time until the stop signal; default: 60s", pause_read, .at = AT(grace_ns)),
 };
 #undef AT
 KEY_TABLE(checkpoint_keys, "checkpoint", checkpoint_rows);
@@ -306,56 +304,51 @@ static int parameters_read(struct reader *r, const struct key *key, const json_t
 #define AT(field) offsetof(struct job_terms, field)
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)
 static const struct key job_rows[] = {
-    KEY("queue", "queue", "where it waits; as the routes say, or `default`, if not given", line_read, .at = AT(queue)),
-    KEY("time_limit", "duration", "a task that has run for so long is stopped and has failed; none if not given",
+    KEY("queue", "queue", "the queue; default: set by the routing rules, or `default`", line_read, .at = AT(queue)),
+    KEY("time_limit", "duration", "a task that exceeds this run time is stopped and fails; default: no limit",
         length_read, .at = AT(time_limit_ns)),
-    KEY("estimate", "duration", "how long a task will run, as far as its owner knows", length_read,
-        .at = AT(estimate_ns)),
-    KEY("deadline", "time", "it must end by then; what can no longer is not started, and has failed", moment_read,
+    KEY("estimate", "duration", "expected run time of a task", length_read, .at = AT(estimate_ns)),
+    KEY("deadline", "time", "latest end; a job that cannot meet it is not started, and fails", moment_read,
         .at = AT(deadline_ns)),
-    KEY("urgency", "-1000 to 1000", "for policies that look at it; 0 if not given", urgency_read, .at = AT(urgency)),
-    KEY("preemptible", "true or false", "may be stopped for others; true if not given", bool_read,
-        .at = AT(preemptible)),
-    KEY("preempts", "true or false", "others may be stopped for it; true if not given", bool_read, .at = AT(preempts)),
-    KEY("min_run", "duration", "a task is not stopped for others before", pause_read, .at = AT(min_run_ns)),
-    KEY("preempt", "`requeue` or `cancel`",
-        "what becomes of it when it was stopped for others: it waits for its next turn, or it is cancelled. "
-        "`requeue` if not given",
+    KEY("urgency", "-1000 to 1000", "urgency, for policies that use it; default: 0", urgency_read, .at = AT(urgency)),
+    KEY("preemptible", "true or false", "may be preempted; default: true", bool_read, .at = AT(preemptible)),
+    KEY("preempts", "true or false", "may preempt other jobs; default: true", bool_read, .at = AT(preempts)),
+    KEY("min_run", "duration", "minimum run time of a task before it may be preempted", pause_read,
+        .at = AT(min_run_ns)),
+    KEY("preempt", "`requeue` or `cancel`", "action after a preemption: requeue or cancel the job. Default: `requeue`",
         word_read, .at = AT(preempt), .arg = preempt_words),
-    KEY("requeue", "true or false",
-        "may run again after a failure, a lost node or a stop for others; true if not given", bool_read,
-        .at = AT(requeue)),
-    KEY("checkpoint", "{`signal`, `grace`}", "what a task is sent before it is stopped, so that it can save its work",
+    KEY("requeue", "true or false", "may run again after a failure, a lost node or a preemption; default: true",
+        bool_read, .at = AT(requeue)),
+    KEY("checkpoint", "{`signal`, `grace`}", "signal before a task is stopped, so that it can save its work",
         checkpoint_read, .at = AT(checkpoint)),
     KEY("array", "{`from`, `to`, `step`, `parallel`} or text like `0-99:2%4`",
-        "many tasks that differ by their index (BERTH_ARRAY_INDEX)", array_read, .at = AT(array)),
-    KEY("after", "list of {`job`, `when`} or numbers", "it waits for these jobs", after_read, LIST(after),
+        "an array of tasks, distinguished by their index (BERTH_ARRAY_INDEX)", array_read, .at = AT(array)),
+    KEY("after", "list of {`job`, `when`} or numbers", "dependencies on other jobs", after_read, LIST(after),
         .arg = &after_kind),
-    KEY("singleton", "true or false", "it waits for all earlier jobs of its owner with the same name", bool_read,
+    KEY("singleton", "true or false", "wait for all earlier jobs of the owner with the same name", bool_read,
         .at = AT(singleton)),
-    KEY("min", "whole number", "of tasks, of which the job can begin; another word for `gang_min`", u32_read,
-        .at = AT(min)),
-    KEY("max", "whole number", "of tasks; another word for `replicas`", u32_read, .at = AT(max)),
-    KEY("role", "text", "its part in a set of jobs that start together", line_read, .at = AT(role)),
-    KEY("of", "number", "the first job of that set; the daemon's", job_number_read, .at = AT(of)),
-    KEY("type", "text", "what kind of work, like `train`", line_read, .at = AT(type)),
-    KEY("class", "text", "what kind of program, like `llm`", line_read, .at = AT(class_name)),
-    KEY("network", "text", "what kind of model, like `transformer`", line_read, .at = AT(network)),
-    KEY("parameters", "number", "of the model", parameters_read, .at = AT(parameters)),
-    KEY("data", "list of texts", "what it reads: volumes, URLs, paths", texts_read, LIST(data)),
-    KEY("attributes", "{key: text}", "whatever else is worth knowing of it", attributes_read, LIST(attributes)),
-    KEY("notify", "list of {`to`, `on`} or addresses", "who is told what becomes of it", notify_read, LIST(notify),
+    KEY("min", "whole number", "minimum number of tasks to start; alias of `gang_min`", u32_read, .at = AT(min)),
+    KEY("max", "whole number", "number of tasks; alias of `replicas`", u32_read, .at = AT(max)),
+    KEY("role", "text", "role in a set of jobs that start together", line_read, .at = AT(role)),
+    KEY("of", "number", "the first job of that set; set by the daemon", job_number_read, .at = AT(of)),
+    KEY("type", "text", "type of work, like `train`", line_read, .at = AT(type)),
+    KEY("class", "text", "type of program, like `llm`", line_read, .at = AT(class_name)),
+    KEY("network", "text", "type of model, like `transformer`", line_read, .at = AT(network)),
+    KEY("parameters", "number", "number of model parameters", parameters_read, .at = AT(parameters)),
+    KEY("data", "list of texts", "input data: volumes, URLs, paths", texts_read, LIST(data)),
+    KEY("attributes", "{key: text}", "additional attributes", attributes_read, LIST(attributes)),
+    KEY("notify", "list of {`to`, `on`} or addresses", "notifications about the job", notify_read, LIST(notify),
         .arg = &notify_kind),
-    KEY("interactive", "true or false", "somebody sits in front of it", bool_read, .at = AT(interactive)),
-    KEY("cron", "NAME.OWNER", "the schedule that made it; the daemon's", line_read, .at = AT(cron)),
-    KEY("attempt", "whole number", "how often it was queued again; the daemon's", counter_read, .at = AT(attempt)),
-    KEY("attained", "duration", "it has run for so long in earlier attempts; the daemon's", duration_read,
+    KEY("interactive", "true or false", "interactive job", bool_read, .at = AT(interactive)),
+    KEY("cron", "NAME.OWNER", "the schedule that created it; set by the daemon", line_read, .at = AT(cron)),
+    KEY("attempt", "whole number", "number of requeues; set by the daemon", counter_read, .at = AT(attempt)),
+    KEY("attained", "duration", "run time of earlier attempts; set by the daemon", duration_read,
         .at = AT(attained_ns)),
-    KEY("met", "true or false", "it need not wait for others any more; the daemon's", bool_read, .at = AT(met)),
-    KEY("held_by", "text", "of `hold`: `operator` where its owner cannot release it; the daemon's", line_read,
+    KEY("met", "true or false", "all dependencies are met; set by the daemon", bool_read, .at = AT(met)),
+    KEY("held_by", "text", "holder: `operator` if the owner cannot release the job; set by the daemon", line_read,
         .at = AT(held_by)),
-    KEY("started", "time", "when a task of it first ran; the daemon's", time_read, .at = AT(started_ns)),
-    KEY("finished", "time", "since when it is over; the daemon's", time_read, .at = AT(finished_ns)),
+    KEY("started", "time", "time of the first start of a task; set by the daemon", time_read, .at = AT(started_ns)),
+    KEY("finished", "time", "time of the end; set by the daemon", time_read, .at = AT(finished_ns)),
 };
 #undef LIST
 #undef AT
@@ -381,10 +374,11 @@ static int array_alone(struct reader *r, const json_t *doc, const struct job_ter
         return 0;
     if (json_is_integer(replicas) && json_integer_value(replicas) != (json_int_t)t->array.count)
         return err_set(r->err, EINVAL,
-                       "replicas: %" JSON_INTEGER_FORMAT " is not what the array has, %" PRIu32 "; leave it out",
+                       "replicas: %" JSON_INTEGER_FORMAT " does not match the array, which has %" PRIu32
+                       "; leave it out",
                        json_integer_value(replicas), t->array.count);
     if (t->min || t->max)
-        return err_set(r->err, EINVAL, "%s: tasks of an array run each for itself", t->min ? "min" : "max");
+        return err_set(r->err, EINVAL, "%s: not allowed with an array", t->min ? "min" : "max");
     return 0;
 }
 
@@ -395,9 +389,9 @@ int job_finish(struct reader *r, const json_t *doc, struct job_terms *t, struct 
         return rc;
     const json_t *replicas = json_object_get(doc, "replicas"), *least = json_object_get(doc, "gang_min");
     if (t->max && json_is_integer(replicas) && json_integer_value(replicas) != (json_int_t)t->max)
-        return err_set(r->err, EINVAL, "max: is another word for replicas; give one of them");
+        return err_set(r->err, EINVAL, "max: is an alias of replicas; give only one");
     if (t->min && json_is_integer(least) && json_integer_value(least) != (json_int_t)t->min)
-        return err_set(r->err, EINVAL, "min: is another word for gang_min; give one of them");
+        return err_set(r->err, EINVAL, "min: is an alias of gang_min; give only one");
     if (t->array.count)
         w->replicas = t->array.count;
     if (t->max)
@@ -405,14 +399,14 @@ int job_finish(struct reader *r, const json_t *doc, struct job_terms *t, struct 
     t->waits = (t->after_len || t->singleton) && !t->met;
     w->suspended = w->suspended || t->waits;
     if (t->of && w->gang && *w->gang)
-        return err_set(r->err, EINVAL, "gang: the jobs of a set are one already; leave it out");
+        return err_set(r->err, EINVAL, "gang: the jobs of a set always form a gang; leave it out");
     if (t->of)
         w->gang =
             /* cannot collide with a user's gang: those are OWNER/NAME, and ids have no ':' */
             arena_fmt(r->arena, "set:%" PRIu64, t->of);
     if (t->min) {
         if (t->min > w->replicas)
-            return err_set(r->err, EINVAL, "min: %" PRIu32 " is more than there are tasks, %" PRIu32, t->min,
+            return err_set(r->err, EINVAL, "min: %" PRIu32 " exceeds the number of tasks, %" PRIu32, t->min,
                            w->replicas);
         w->gang_min = t->min;
         if (!w->gang || !*w->gang)

@@ -36,13 +36,13 @@ int tree_read(struct reader *r, const struct key *key, const json_t *value, void
 
 #define AT(field) offsetof(struct doc_meta, field)
 static const struct key meta_rows[] = {
-    KEY("v", "whole number", "version of the stored form; the daemon's", i64_read, .at = AT(version)),
-    KEY("display", "text", "a name for people, of any characters", line_read, .at = AT(display)),
-    KEY("generation", "whole number", "grows with each change of what was asked for; the daemon's", counter_read,
-        .at = AT(generation)),
+    KEY("v", "whole number", "version of the stored format; set by the daemon", i64_read, .at = AT(version)),
+    KEY("display", "text", "display name, any characters", line_read, .at = AT(display)),
+    KEY("generation", "whole number", "incremented with each change of the specification; set by the daemon",
+        counter_read, .at = AT(generation)),
 };
 static const struct key created_rows[] = {
-    KEY("created", "time", "the daemon's", time_read, .at = AT(created_ns)),
+    KEY("created", "time", "set by the daemon", time_read, .at = AT(created_ns)),
 };
 static const struct key identity_rows[] = {
     KEY("id", "text", "unique among objects of the kind", line_read, .at = AT(id)),
@@ -57,7 +57,7 @@ int meta_finish(struct reader *r, struct doc_meta *meta, const char *id)
     if (!id || !*id)
         return missing(r, "id");
     if (meta->version < 0)
-        return err_set(r->err, EINVAL, "v: %" PRId64 " is no version", meta->version);
+        return err_set(r->err, EINVAL, "v: %" PRId64 " is not a valid version", meta->version);
     meta->id = id;
     return 0;
 }

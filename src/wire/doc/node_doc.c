@@ -8,17 +8,20 @@
 
 #define AT(field) offsetof(struct node_doc, field)
 static const struct key agent_rows[] = {
-    KEY("address", "text", "where others reach what runs there; its id if not given", line_read, .at = AT(address)),
-    KEY("disabled", "true or false", "by the administrator; `enable` brings it back", bool_read, .at = AT(disabled)),
-    KEY("was", "state", "of one that is lost, before; the daemon's", line_read, .at = AT(was)),
-    KEY("epoch", "whole number", "start of its agent that reported last; the daemon's", counter_read, .at = AT(epoch)),
-    KEY("seq", "whole number", "of that agent's last report that changed something; the daemon's", counter_read,
+    KEY("address", "text", "address at which instances are reachable; default: the id", line_read, .at = AT(address)),
+    KEY("disabled", "true or false", "disabled by an administrator; enable it with `enable`", bool_read,
+        .at = AT(disabled)),
+    KEY("was", "state", "state before the node was lost; set by the daemon", line_read, .at = AT(was)),
+    KEY("epoch", "whole number", "epoch of the agent that reported last; set by the daemon", counter_read,
+        .at = AT(epoch)),
+    KEY("seq", "whole number", "number of the last report that changed something; set by the daemon", counter_read,
         .at = AT(seq)),
-    KEY("joined", "whole number", "in every certificate of its agent since it joined; the daemon's", counter_read,
-        .at = AT(joined)),
-    KEY("probed", "object", "what the machine has, as its agent says; the daemon's", tree_read, .at = AT(probed)),
+    KEY("joined", "whole number", "serial in the certificates of its agent since it joined; set by the daemon",
+        counter_read, .at = AT(joined)),
+    KEY("probed", "object", "resources of the machine, as reported by the agent; set by the daemon", tree_read,
+        .at = AT(probed)),
     KEY("ceiling", "{resource: amount}",
-        "what `allocatable` never exceeds: as set, or as probed when it joined; the daemon's", tree_read,
+        "upper limit of `allocatable`: as set, or as probed at joining; set by the daemon", tree_read,
         .at = AT(ceiling)),
 };
 #undef AT
@@ -33,13 +36,13 @@ static const struct word volume_words[] = {
 
 #define AT(field) offsetof(struct volume_doc, field)
 static const struct key owned_rows[] = {
-    KEY("owner", "user", "the caller if not given", line_read, .at = AT(owner)),
-    KEY("group", "group", "its owner's; the daemon's", line_read, .at = AT(group)),
+    KEY("owner", "user", "default: the caller", line_read, .at = AT(owner)),
+    KEY("group", "group", "group of the owner; set by the daemon", line_read, .at = AT(group)),
     KEY("type", "`local`, `bind` or `tmpfs`",
-        "a folder that stays on the node where it is first used; one of the node's own; memory. `local` if not given",
-        word_read, .at = AT(type), .arg = volume_words),
-    KEY("path", "path", "of `bind`: which folder; needs the permission `nodes: all`", absolute_read, .at = AT(path)),
-    KEY("size", "amount", "of `tmpfs`", quantity_read, .at = AT(size_bytes), .arg = "memory"),
+        "a folder on the node of first use; an existing folder of the node; memory. Default: `local`", word_read,
+        .at = AT(type), .arg = volume_words),
+    KEY("path", "path", "for `bind`: the folder; needs the permission `nodes: all`", absolute_read, .at = AT(path)),
+    KEY("size", "amount", "size of a `tmpfs`", quantity_read, .at = AT(size_bytes), .arg = "memory"),
 };
 #undef AT
 static KEY_TABLE(owned_keys, "owned", owned_rows);
@@ -95,7 +98,7 @@ int node_doc_read(const json_t *doc, struct arena *arena, struct node_doc *ret, 
     if (rc < 0)
         return rc;
     if (entry.count != NO_COUNT)
-        return err_set(err, EINVAL, "count: is for cluster files; add nodes one by one");
+        return err_set(err, EINVAL, "count: is only for cluster files; add nodes one by one");
     d.gpu_uuids = entry.gpu_uuids;
     gpus_judge(arena, &d, &entry.node);
     d.node = entry.node;
@@ -121,9 +124,9 @@ int volume_doc_read(const json_t *doc, struct arena *arena, struct volume_doc *r
     if (rc < 0)
         return rc;
     if ((d.type == VOLUME_BIND) != (d.path != NULL))
-        return err_set(r.err, EINVAL, d.path ? "path: is of volumes of the type bind" : "path: missing");
+        return err_set(r.err, EINVAL, d.path ? "path: is only for volumes of type bind" : "path: missing");
     if ((d.type == VOLUME_TMPFS) != (d.size_bytes > 0))
-        return err_set(r.err, EINVAL, d.size_bytes ? "size: is of volumes of the type tmpfs" : "size: missing");
+        return err_set(r.err, EINVAL, d.size_bytes ? "size: is only for volumes of type tmpfs" : "size: missing");
     *ret = d;
     return 0;
 }

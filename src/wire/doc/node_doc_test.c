@@ -62,14 +62,14 @@ static void nodes_are_refused(void **state)
     (void)state;
     static const struct refusal rows[] = {
         {"{}",                                        "id: missing"                     },
-        {"{id: n, count: 3}",                         "count: is for cluster files"     },
-        {"{id: n, count: 0}",                         "count: is for cluster files"     },
+        {"{id: n, count: 3}",                         "count: is only for cluster files"},
+        {"{id: n, count: 0}",                         "count: is only for cluster files"},
         {"{id: n, state: gone}",                      "state: expected one of"          },
         {"{id: n, epoch: -1}",                        "epoch: expected a whole number"  },
         {"{id: n, seq: '3'}",                         "seq: expected a whole number"    },
         {"{id: n, gpus: {count: 65}}",                "gpus: more than 64"              },
-        {"{id: n, gpus: {count: 2, uuid: G}}",        "uuid: is of one device"          },
-        {"{id: n, gpus: [{uuid: G}, {}, {uuid: G}]}", "uuid: \"G\" is in the list twice"},
+        {"{id: n, gpus: {count: 2, uuid: G}}",        "uuid: identifies one device"     },
+        {"{id: n, gpus: [{uuid: G}, {}, {uuid: G}]}", "uuid: \"G\" is listed twice"     },
         {"{id: n, adress: x}",                        "did you mean \"address\"?"       },
         {"{id: n, labels: [a]}",                      "labels: expected an object"      },
         {"{id: n, allocatable: {cpu: x}}",            "allocatable: cpu"                },
@@ -103,16 +103,16 @@ static void volumes(void **state)
     assert_int_equal(d.size_bytes, 64 << 20);
 
     static const struct refusal rows[] = {
-        {"{zone: north}",                        "id: missing"          },
-        {"{id: v, shared: 1}",                   "shared: expected"     },
-        {"{id: v, bytes: 1}",                    "unknown key"          },
-        {"{id: v, type: disk}",                  "type: expected one of"},
-        {"{id: v, type: bind}",                  "path: missing"        },
-        {"{id: v, path: /etc}",                  "path: is of volumes"  },
-        {"{id: v, type: bind, path: etc}",       "begins with '/'"      },
-        {"{id: v, type: bind, path: /a/../etc}", "must not have '..'"   },
-        {"{id: v, type: tmpfs}",                 "size: missing"        },
-        {"{id: v, size: 1Gi}",                   "size: is of volumes"  },
+        {"{zone: north}",                        "id: missing"              },
+        {"{id: v, shared: 1}",                   "shared: expected"         },
+        {"{id: v, bytes: 1}",                    "unknown key"              },
+        {"{id: v, type: disk}",                  "type: expected one of"    },
+        {"{id: v, type: bind}",                  "path: missing"            },
+        {"{id: v, path: /etc}",                  "path: is only for volumes"},
+        {"{id: v, type: bind, path: etc}",       "an absolute path"         },
+        {"{id: v, type: bind, path: /a/../etc}", "must not have '..'"       },
+        {"{id: v, type: tmpfs}",                 "size: missing"            },
+        {"{id: v, size: 1Gi}",                   "size: is only for volumes"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         CLEANUP(given) struct given bad = given(rows[i].doc);

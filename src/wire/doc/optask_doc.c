@@ -16,7 +16,7 @@ static int script_read(struct reader *r, const struct key *key, const json_t *va
     if (len > OPTASK_SCRIPT_MAX)
         return err_set(r->err, EINVAL, "has %zu bytes; at most %d are allowed", len, OPTASK_SCRIPT_MAX);
     if (strlen(json_string_value(value)) != len)
-        return err_set(r->err, EINVAL, "has a zero byte, which no script may have");
+        return err_set(r->err, EINVAL, "has a zero byte, which is not allowed in a script");
     *(const char **)key_field(key, object) = text_keep(r, json_string_value(value));
     return 0;
 }
@@ -53,33 +53,32 @@ static int hash_read(struct reader *r, const struct key *key, const json_t *valu
 #define AT(field) offsetof(struct optask_doc, field)
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)
 static const struct key optask_rows[] = {
-    KEY("nodes", "list of names", "where it is done; or `require`", queue_names_read, LIST(nodes)),
-    KEY("require", "conditions", "on the labels of nodes; those that hold when it is made", require_read,
+    KEY("nodes", "list of names", "the target nodes; or `require`", queue_names_read, LIST(nodes)),
+    KEY("require", "conditions", "condition on the labels of nodes, evaluated at creation", require_read,
         LIST(require)),
     KEY("init", "true or false",
-        "for nodes that join from now on, before they take work: all, or those for which `require` holds", bool_read,
+        "run on nodes that join from now on, before they accept work: all, or those that match `require`", bool_read,
         .at = AT(init)),
-    KEY("parallel", "whole number", "nodes at once; 1 if not given", u32_read, .at = AT(parallel)),
-    KEY("max_failures", "whole number", "more nodes than this failed: no further one is begun. 0 if not given",
+    KEY("parallel", "whole number", "maximum concurrent nodes; default: 1", u32_read, .at = AT(parallel)),
+    KEY("max_failures", "whole number", "maximum failed nodes; with more, no further node is started. Default: 0",
         u32_read, .at = AT(max_failures)),
-    KEY("drain", "true or false", "work moves away from a node first, and may come back when it is done", bool_read,
+    KEY("drain", "true or false", "drain each node first, and accept work again afterwards", bool_read,
         .at = AT(drain)),
-    KEY("language", "`shell` or `python`", "`shell` if not given", word_read, .at = AT(language),
+    KEY("language", "`shell` or `python`", "default: `shell`", word_read, .at = AT(language),
         .arg = optask_language_words),
-    KEY("script", "text", "what is run, as root; must be given, and never changes", script_read, .at = AT(script)),
-    KEY("sha256", "64 hexadecimal digits", "of the script; the daemon's, or given to be compared", hash_read,
-        .at = AT(sha256)),
+    KEY("script", "text", "the script, run as root; required; cannot be changed", script_read, .at = AT(script)),
+    KEY("sha256", "64 hexadecimal digits", "SHA-256 of the script; set by the daemon, or given for comparison",
+        hash_read, .at = AT(sha256)),
     KEY("undo", "text, or `self`",
-        "a script that takes it back, run when it fails or when asked for; `self` is the script again, with "
-        "`BERTH_UNDO=1`",
-        script_read, .at = AT(undo)),
-    KEY("undo_sha256", "64 hexadecimal digits", "of `undo`", hash_read, .at = AT(undo_sha256)),
+        "undo script, run after a failure or on request; `self`: the script itself with `BERTH_UNDO=1`", script_read,
+        .at = AT(undo)),
+    KEY("undo_sha256", "64 hexadecimal digits", "SHA-256 of `undo`", hash_read, .at = AT(undo_sha256)),
     KEY("args", "list of texts", "arguments of both scripts", args_read, LIST(args)),
-    KEY("timeout", "duration", "of each run; an hour if not given, a week at most", duration_read,
+    KEY("timeout", "duration", "timeout of each run; default: an hour; at most a week", duration_read,
         .at = AT(timeout_ns)),
-    KEY("ready", "text", "the ready OpTask that the script is", line_read, .at = AT(ready)),
-    KEY("content", "64 hexadecimal digits", "of what is done: under one id it never changes; the daemon's", hash_read,
-        .at = AT(content)),
+    KEY("ready", "text", "name of the predefined OpTask of this script", line_read, .at = AT(ready)),
+    KEY("content", "64 hexadecimal digits", "SHA-256 of the content, which is fixed per id; set by the daemon",
+        hash_read, .at = AT(content)),
 };
 #undef LIST
 #undef AT
@@ -90,13 +89,13 @@ const struct key_table *const optask_tables[] = {&optask_keys, &identity_keys, &
 static int where_check(const struct optask_doc *d, struct berth_err *err)
 {
     if (d->init && d->nodes_len)
-        return err_set(err, EINVAL, "nodes: an OpTask with init is for nodes that will join; leave them out");
+        return err_set(err, EINVAL, "nodes: not allowed with init, which applies to nodes that join later");
     if (d->nodes_len && d->require_len)
-        return err_set(err, EINVAL, "require: give it or nodes, not both");
+        return err_set(err, EINVAL, "require: give either require or nodes");
     if (!d->init && !d->nodes_len && !d->require_len)
-        return err_set(err, EINVAL, "nodes: missing; give them, or require, or init: true");
+        return err_set(err, EINVAL, "nodes: missing; give nodes, require or init: true");
     if (d->init && d->drain)
-        return err_set(err, EINVAL, "drain: a node that joins has no work yet; leave it out");
+        return err_set(err, EINVAL, "drain: not allowed with init");
     return 0;
 }
 
@@ -119,7 +118,7 @@ int optask_doc_read(const json_t *doc, struct arena *arena, struct optask_doc *r
     if (rc == 0 && (d.timeout_ns < 1000000000 || d.timeout_ns > OPTASK_TIMEOUT_NS_MAX))
         rc = err_set(err, EINVAL, "timeout: expected a second to a week");
     if (rc == 0 && d.undo_sha256 && !d.undo)
-        rc = err_set(err, EINVAL, "undo_sha256: there is no undo");
+        rc = err_set(err, EINVAL, "undo_sha256: needs undo");
     if (rc == 0)
         *ret = d;
     return rc;
@@ -140,19 +139,20 @@ static int exit_read(struct reader *r, const struct key *key, const json_t *valu
 #define AT(field) offsetof(struct opstep_doc, field)
 static const struct key opstep_rows[] = {
     KEY("v", "whole number", "version of the stored form", i64_read, .at = AT(version)),
-    KEY("optask", "text", "whose it is", line_read, .at = AT(optask)),
+    KEY("optask", "text", "the OpTask", line_read, .at = AT(optask)),
     KEY("node", "text", "where", line_read, .at = AT(node)),
-    KEY("attempt", "whole number", "which one", counter_read, .at = AT(attempt)),
-    KEY("undo", "true or false", "the undo script is asked for", bool_read, .at = AT(undo)),
-    KEY("state", "text", "how it stands", word_read, .at = AT(state), .arg = opstep_state_words),
-    KEY("fault", "text", "why it failed", word_read, .at = AT(fault), .arg = opstep_fault_words),
-    KEY("since", "time", "of the state", time_read, .at = AT(since_ns)),
-    KEY("error", "text", "why it failed, in words", said_read, .at = AT(error)),
+    KEY("attempt", "whole number", "the attempt", counter_read, .at = AT(attempt)),
+    KEY("undo", "true or false", "the undo script is requested", bool_read, .at = AT(undo)),
+    KEY("state", "text", "the state", word_read, .at = AT(state), .arg = opstep_state_words),
+    KEY("fault", "text", "the cause of the failure", word_read, .at = AT(fault), .arg = opstep_fault_words),
+    KEY("since", "time", "time of the state", time_read, .at = AT(since_ns)),
+    KEY("error", "text", "the error text", said_read, .at = AT(error)),
     KEY("exit", "whole number", "of the script", exit_read, .at = AT(exit), .len_at = AT(exit_said)),
-    KEY("init", "true or false", "the node takes no work before it is done", bool_read, .at = AT(init)),
-    KEY("drained", "true or false", "the node was drained for it", bool_read, .at = AT(drained)),
-    KEY("before", "text", "what the node was then, if not ready", line_read, .at = AT(before)),
-    KEY("excused", "whole number", "failures on other nodes that do not hold this try up", u32_read, .at = AT(excused)),
+    KEY("init", "true or false", "the node accepts no work before the OpTask is done", bool_read, .at = AT(init)),
+    KEY("drained", "true or false", "the node was drained for the OpTask", bool_read, .at = AT(drained)),
+    KEY("before", "text", "state of the node before the drain, if not ready", line_read, .at = AT(before)),
+    KEY("excused", "whole number", "failures on other nodes that do not block this attempt", u32_read,
+        .at = AT(excused)),
 };
 #undef AT
 static KEY_TABLE(opstep_keys, "opstep", opstep_rows);
@@ -179,12 +179,13 @@ int opstep_doc_read(const json_t *doc, struct arena *arena, struct opstep_doc *r
 
 #define AT(field) offsetof(struct opstep_report, field)
 static const struct key report_rows[] = {
-    KEY("attempt", "whole number", "which one; must be given", counter_read, .at = AT(attempt)),
-    KEY("state", "`running`, `undoing`, `done`, `failed` or `undone`", "must be given", word_read, .at = AT(state),
+    KEY("attempt", "whole number", "the attempt; required", counter_read, .at = AT(attempt)),
+    KEY("state", "`running`, `undoing`, `done`, `failed` or `undone`", "required", word_read, .at = AT(state),
         .arg = opstep_state_words),
     KEY("fault", "`timeout`, `script`, `lost`, `refused`, `no-space`, `network` or `package-manager`",
-        "why the script failed, also where that was undone", word_read, .at = AT(fault), .arg = opstep_fault_words),
-    KEY("error", "text", "the same in words", said_read, .at = AT(error)),
+        "cause of the failure of the script, also if it was undone", word_read, .at = AT(fault),
+        .arg = opstep_fault_words),
+    KEY("error", "text", "error text", said_read, .at = AT(error)),
     KEY("exit", "0 to 255", "of the script", exit_read, .at = AT(exit), .len_at = AT(exit_said)),
 };
 #undef AT
@@ -204,7 +205,7 @@ int opstep_report_read(const json_t *doc, struct arena *arena, struct opstep_rep
 }
 
 static const struct key act_rows[] = {
-    KEY("nodes", "list of names", "only there; else wherever it can be done", queue_names_read,
+    KEY("nodes", "list of names", "only on these nodes; default: all possible nodes", queue_names_read,
         .at = offsetof(struct optask_act, nodes), .len_at = offsetof(struct optask_act, nodes_len)),
 };
 KEY_TABLE(optask_act_keys, "optask act", act_rows);

@@ -31,23 +31,23 @@ static void an_optask(void **state)
     assert_null(d.undo);
 
     static const struct refusal rows[] = {
-        {"{script: y, init: true}",                                                      "id: missing"                  },
-        {"{id: x, init: true}",                                                          "script: missing"              },
-        {"{id: x, init: true, script: ''}",                                              "script: expected the text"    },
-        {"{id: x, init: true, script: self}",                                            "script: expected the text"    },
-        {"{id: x, script: y}",                                                           "nodes: missing"               },
-        {"{id: x, script: y, init: true, nodes: [a]}",                                   "nodes: an OpTask with init"   },
-        {"{id: x, script: y, init: true, drain: true}",                                  "drain: a node that joins"     },
-        {"{id: x, script: y, nodes: [a], require: {b: c}}",                              "require: give it or nodes"    },
-        {"{id: x, script: y, init: true, args: x}",                                      "args: expected a list"        },
-        {"{id: x, script: y, init: true, args: [[]]}",                                   "args"                         },
-        {"{id: x, script: y, init: true, parallel: 0}",                                  "parallel: expected 1"         },
-        {"{id: x, script: y, init: true, timeout: 0s}",                                  "timeout: expected a second"   },
-        {"{id: x, script: y, init: true, timeout: 8d}",                                  "timeout: expected a second"   },
-        {"{id: x, script: y, init: true, language: lua}",                                "language"                     },
-        {"{id: x, script: y, init: true, sha256: ABC}",                                  "sha256: expected 64"          },
+        {"{script: y, init: true}",                                                      "id: missing"                          },
+        {"{id: x, init: true}",                                                          "script: missing"                      },
+        {"{id: x, init: true, script: ''}",                                              "script: expected the text"            },
+        {"{id: x, init: true, script: self}",                                            "script: expected the text"            },
+        {"{id: x, script: y}",                                                           "nodes: missing"                       },
+        {"{id: x, script: y, init: true, nodes: [a]}",                                   "nodes: not allowed with init"         },
+        {"{id: x, script: y, init: true, drain: true}",                                  "drain: not allowed with init"         },
+        {"{id: x, script: y, nodes: [a], require: {b: c}}",                              "require: give either require or nodes"},
+        {"{id: x, script: y, init: true, args: x}",                                      "args: expected a list"                },
+        {"{id: x, script: y, init: true, args: [[]]}",                                   "args"                                 },
+        {"{id: x, script: y, init: true, parallel: 0}",                                  "parallel: expected 1"                 },
+        {"{id: x, script: y, init: true, timeout: 0s}",                                  "timeout: expected a second"           },
+        {"{id: x, script: y, init: true, timeout: 8d}",                                  "timeout: expected a second"           },
+        {"{id: x, script: y, init: true, language: lua}",                                "language"                             },
+        {"{id: x, script: y, init: true, sha256: ABC}",                                  "sha256: expected 64"                  },
         {"{id: x, script: y, init: true, undo_sha256: "
-         "'0123456789012345678901234567890123456789012345678901234567890123'}", "undo_sha256: there is no undo"},
+         "'0123456789012345678901234567890123456789012345678901234567890123'}", "undo_sha256: needs undo"              },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         CLEANUP(given) struct given bad = given(rows[i].doc);

@@ -32,25 +32,25 @@ int queue_names_read(struct reader *r, const struct key *key, const json_t *valu
 #define AT(field) offsetof(struct queue_doc, field)
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)
 static const struct key queue_rows[] = {
-    KEY("parent", "text", "the queue it is part of; what its jobs hold counts there, too", line_read, .at = AT(parent)),
-    KEY("priority", "whole number", "of queues: within a tier the higher goes first; 0 if not given", i32_read,
+    KEY("parent", "text", "the parent queue; resources of its jobs also count there", line_read, .at = AT(parent)),
+    KEY("priority", "whole number", "within a tier, queues with higher priority go first; default: 0", i32_read,
         .at = AT(priority)),
-    KEY("priority_class", "whole number", "added to the priority of its jobs; 0 if not given", i32_read,
+    KEY("priority_class", "whole number", "added to the priority of its jobs; default: 0", i32_read,
         .at = AT(priority_class)),
-    KEY("weight", "1 to 1000000", "of its share among queues of the same parent; 1 if not given", quota_weight_read,
+    KEY("weight", "1 to 1000000", "weight among queues of the same parent; default: 1", quota_weight_read,
         .at = AT(weight)),
-    KEY("share", "true or false", "guaranteed is its weight's share of what its parent, or the cluster, has", bool_read,
+    KEY("share", "true or false", "guarantee the queue the share of its weight in its parent or the cluster", bool_read,
         .at = AT(share)),
-    KEY("quota", "{`limits`, `guarantees`, `admitted`, `totals`}", "what all its jobs together may have", quota_read,
+    KEY("quota", "{`limits`, `guarantees`, `admitted`, `totals`}", "quota of all jobs of the queue", quota_read,
         .at = AT(quota)),
-    KEY("users", "list of names", "who may use it, beside those of `groups`; everybody if neither is given",
-        queue_names_read, LIST(users)),
-    KEY("groups", "list of names", "whose users may use it", queue_names_read, LIST(groups)),
-    KEY("domains", "list of names", "where its jobs may run; everywhere if not given", queue_names_read, LIST(domains)),
-    KEY("policy", "text", "that orders its jobs: one of /v1/policies or built in; the one in the settings if not given",
+    KEY("users", "list of names", "users who may use it, in addition to `groups`; default: all users", queue_names_read,
+        LIST(users)),
+    KEY("groups", "list of names", "groups whose users may use it", queue_names_read, LIST(groups)),
+    KEY("domains", "list of names", "domains in which its jobs may run; default: all", queue_names_read, LIST(domains)),
+    KEY("policy", "text", "ordering policy: one of /v1/policies or a built-in one; default: that of the settings",
         line_read, .at = AT(policy)),
-    KEY("time_limit", "duration", "of its jobs that say none", length_read, .at = AT(time_limit_ns)),
-    KEY("max_time", "duration", "longest time limit of its jobs", length_read, .at = AT(max_time_ns)),
+    KEY("time_limit", "duration", "default time limit of its jobs", length_read, .at = AT(time_limit_ns)),
+    KEY("max_time", "duration", "maximum time limit of its jobs", length_read, .at = AT(max_time_ns)),
 };
 #undef LIST
 #undef AT
@@ -106,11 +106,11 @@ static int formula_read(struct reader *r, const struct key *key, const json_t *v
 
 #define AT(field) offsetof(struct policy_doc, field)
 static const struct key policy_rows[] = {
-    KEY("ranking", "text", "how jobs are ordered: a ranking that is built in, or `formula`; `fifo` if not given",
-        line_read, .at = AT(ranking)),
-    KEY("weights", "{factor: weight}", "of `multifactor`: -100 to 100 each, and not 0", weights_read, .at = AT(weights),
-        .len_at = AT(weights_len)),
-    KEY("formula", "text", "of `formula`: in Lua, over the factors; the higher goes first", formula_read,
+    KEY("ranking", "text", "how jobs are ordered: a ranking that is built in, or `formula`; default: `fifo`", line_read,
+        .at = AT(ranking)),
+    KEY("weights", "{factor: weight}", "weights for `multifactor`: -100 to 100 each, not 0", weights_read,
+        .at = AT(weights), .len_at = AT(weights_len)),
+    KEY("formula", "text", "formula for `formula`: in Lua, over the factors; higher values go first", formula_read,
         .at = AT(formula)),
 };
 #undef AT
@@ -127,9 +127,9 @@ int policy_doc_read(const json_t *doc, struct arena *arena, struct policy_doc *r
     if (!d.ranking || !*d.ranking)
         d.ranking = d.formula ? "formula" : d.weights_len ? "multifactor" : "fifo";
     if ((strcmp(d.ranking, "formula") == 0) != (d.formula != NULL))
-        return err_set(err, EINVAL, d.formula ? "formula: is of the ranking formula" : "formula: missing");
+        return err_set(err, EINVAL, d.formula ? "formula: is only for the ranking formula" : "formula: missing");
     if (d.weights_len && strcmp(d.ranking, "multifactor") != 0)
-        return err_set(err, EINVAL, "weights: are of the ranking multifactor");
+        return err_set(err, EINVAL, "weights: are only for the ranking multifactor");
     *ret = d;
     return 0;
 }
@@ -145,20 +145,20 @@ static int count_read(struct reader *r, const struct key *key, const json_t *val
 
 #define AT(field) offsetof(struct route_rule, field)
 static const struct key when_rows[] = {
-    KEY("user", "user", "whose job it is", line_read, .at = AT(user)),
-    KEY("group", "group", "of its owner", line_read, .at = AT(group)),
-    KEY("queue", "text", "that it is in, or asks for", line_read, .at = AT(queue)),
+    KEY("user", "user", "owner of the job", line_read, .at = AT(user)),
+    KEY("group", "group", "group of the owner", line_read, .at = AT(group)),
+    KEY("queue", "text", "current or requested queue", line_read, .at = AT(queue)),
     KEY("class", "text", "that it says", line_read, .at = AT(class_name)),
     KEY("type", "text", "that it says", line_read, .at = AT(type)),
     KEY("network", "text", "that it says", line_read, .at = AT(network)),
-    KEY("gpus_min", "whole number", "that all its pods together ask for at least", count_read, .at = AT(gpus_min)),
-    KEY("gpus_max", "whole number", "and at most", count_read, .at = AT(gpus_max)),
-    KEY("pods_min", "whole number", "that it has at least", count_read, .at = AT(pods_min)),
-    KEY("pods_max", "whole number", "and at most", count_read, .at = AT(pods_max)),
-    KEY("waited", "duration", "since it was submitted, at least: moves a job that waits", length_read,
+    KEY("gpus_min", "whole number", "minimum total request of all pods", count_read, .at = AT(gpus_min)),
+    KEY("gpus_max", "whole number", "maximum", count_read, .at = AT(gpus_max)),
+    KEY("pods_min", "whole number", "minimum number of pods", count_read, .at = AT(pods_min)),
+    KEY("pods_max", "whole number", "maximum", count_read, .at = AT(pods_max)),
+    KEY("waited", "duration", "minimum time since submission; applies to pending jobs", length_read,
         .at = AT(waited_ns)),
-    KEY("used", "whole number", "core hours that its owner has used lately, at least: moves a job that waits",
-        count_read, .at = AT(used)),
+    KEY("used", "whole number", "minimum recent core hours of the owner; applies to pending jobs", count_read,
+        .at = AT(used)),
 };
 #undef AT
 static KEY_TABLE(when_keys, "when", when_rows);
@@ -170,9 +170,11 @@ static int when_read(struct reader *r, const struct key *key, const json_t *valu
 }
 
 static const struct key rule_rows[] = {
-    KEY("when", "{`user`, `group`, `queue`, `class`, `type`, ...}", "every one of these holds; always if not given",
+    KEY("when", "{`user`, `group`, `queue`, `class`, `type`, ...}",
+        "conditions, all of which must match; default: "
+        "always",
         when_read),
-    KEY("queue", "text", "where the job goes; must be given", line_read, .at = offsetof(struct route_rule, to)),
+    KEY("queue", "text", "the target queue; required", line_read, .at = offsetof(struct route_rule, to)),
 };
 static KEY_TABLE(rule_keys, "route", rule_rows);
 
@@ -200,9 +202,9 @@ static int rules_read(struct reader *r, const struct key *key, const json_t *val
 
 #define AT(field) offsetof(struct routes_doc, field)
 static const struct key routes_rows[] = {
-    KEY("rules", "list of {`when`, `queue`}", "the first that holds places a job that names no queue", rules_read,
-        .at = AT(rules), .len_at = AT(rules_len)),
-    KEY("v", "whole number", "version of the stored form; the daemon's", i64_read, .at = AT(version)),
+    KEY("rules", "list of {`when`, `queue`}", "the first matching rule sets the queue of a job that names none",
+        rules_read, .at = AT(rules), .len_at = AT(rules_len)),
+    KEY("v", "whole number", "version of the stored format; set by the daemon", i64_read, .at = AT(version)),
 };
 #undef AT
 KEY_TABLE(routes_keys, "routes", routes_rows);

@@ -37,7 +37,7 @@ static void a_quota(void **state)
         {"{id: g, quota: {totals: [{resource: gpu}]}}",                                      "totals[0]: hours: missing"                  },
         {"{id: g, quota: {totals: {resource: gpu, hours: 1.5}}}",                            "expected a whole number of hours"           },
         {"{id: g, quota: {totals: {resource: memory, hours: 9999}}}",                        "at most"                                    },
-        {"{id: g, quota: {totals: [{resource: gpu, hours: 1}, {resource: gpu, hours: 2}]}}", "there already"                              },
+        {"{id: g, quota: {totals: [{resource: gpu, hours: 1}, {resource: gpu, hours: 2}]}}", "listed already"                             },
         {"{id: g, quota: {totals: {resource: gpu, hours: 1, period: 1s}}}",                  "at least a minute"                          },
         {"{id: g, level: 101}",                                                              "level: expected a whole number from 0"      },
         {"{id: g, weight: 0}",                                                               "weight: expected a whole number from 1"     },
@@ -97,12 +97,12 @@ static void a_policy(void **state)
         assert_string_equal(d.ranking, good[i].ranking);
     }
     static const struct refusal rows[] = {
-        {"{id: p, ranking: formula}",                "formula: missing"                     },
-        {"{id: p, ranking: sjf, formula: 'x'}",      "formula: is of the ranking formula"   },
-        {"{id: p, ranking: sjf, weights: {age: 1}}", "weights: are of the ranking"          },
-        {"{id: p, weights: {age: 0}}",               "weights: age: expected a whole number"},
-        {"{id: p, weights: {age: -101}}",            "weights: age: expected a whole number"},
-        {"{id: p, formula: 3}",                      "formula: expected the text"           },
+        {"{id: p, ranking: formula}",                "formula: missing"                        },
+        {"{id: p, ranking: sjf, formula: 'x'}",      "formula: is only for the ranking formula"},
+        {"{id: p, ranking: sjf, weights: {age: 1}}", "weights: are only for the ranking"       },
+        {"{id: p, weights: {age: 0}}",               "weights: age: expected a whole number"   },
+        {"{id: p, weights: {age: -101}}",            "weights: age: expected a whole number"   },
+        {"{id: p, formula: 3}",                      "formula: expected the text"              },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         CLEANUP(given) struct given bad = given(rows[i].doc);
@@ -124,12 +124,13 @@ static void a_window(void **state)
     static const struct refusal rows[] = {
         {"{id: w, end: 200, nodes: [a], maintenance: true}",                              "start: missing"         },
         {"{id: w, start: 100, nodes: [a], maintenance: true}",                            "end: missing"           },
-        {"{id: w, start: 100, end: 200, duration: 1h, nodes: [a], maintenance: true}",    "not both"               },
+        {"{id: w, start: 100, end: 200, duration: 1h, nodes: [a], maintenance: true}",    "either duration or end" },
         {"{id: w, start: 100, end: 100, nodes: [a], maintenance: true}",                  "end: is not after start"},
         {"{id: w, start: 100, end: 200, maintenance: true}",                              "nodes: missing"         },
-        {"{id: w, start: 100, end: 200, nodes: [a], require: {r: a}, maintenance: true}", "not both"               },
-        {"{id: w, start: 100, end: 200, nodes: [a]}",                                     "say for whom"           },
-        {"{id: w, start: 100, end: 200, nodes: [a], users: [b], maintenance: true}",      "is for nobody"          },
+        {"{id: w, start: 100, end: 200, nodes: [a], require: {r: a}, maintenance: true}", "either require or nodes"},
+        {"{id: w, start: 100, end: 200, nodes: [a]}",                                     "users: missing"         },
+        {"{id: w, start: 100, end: 200, nodes: [a], users: [b], maintenance: true}",
+         "users and groups are not allowed"                                                                        },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         CLEANUP(given) struct given bad = given(rows[i].doc);
@@ -144,7 +145,7 @@ static void a_domain(void **state)
     struct domain_doc d = {0};
     READ(&g, domain_doc_read, &d);
     assert_int_equal(d.keep[0].amount, 8000);
-    static const struct refusal row = {"{id: d, nodes: [a], require: {zone: b}}", "not both"};
+    static const struct refusal row = {"{id: d, nodes: [a], require: {zone: b}}", "either require or nodes"};
     CLEANUP(given) struct given bad = given(row.doc);
     REFUSED(&row, &bad, domain_doc_read(bad.doc, &bad.arena, &d, &bad.err));
 }

@@ -96,11 +96,12 @@ static int period_read(struct reader *r, const struct key *key, const json_t *va
 
 #define AT(field) offsetof(struct total_entry, field)
 static const struct key total_rows[] = {
-    KEY("resource", "text", "must be given", line_read, .at = AT(total.resource)),
+    KEY("resource", "text", "required", line_read, .at = AT(total.resource)),
     KEY("hours", "whole number",
-        "must be given: of a core, a GPU, a GiB of memory, or a unit of what else it is; 0 is none at all", hours_read,
+        "required: hours of a core, a GPU, a GiB of memory or a unit of another resource; 0: none", hours_read,
         .at = AT(hours)),
-    KEY("period", "duration", "after which it counts anew; never if not given", period_read, .at = AT(total.period_ns)),
+    KEY("period", "duration", "period after which the count restarts; default: never", period_read,
+        .at = AT(total.period_ns)),
 };
 #undef AT
 static KEY_TABLE(total_keys, "total", total_rows);
@@ -140,7 +141,7 @@ static int totals_read(struct reader *r, const struct key *key, const json_t *va
         totals[i] = read.at[i].total;
         for (size_t j = 0; j < i; j++)
             if (strcmp(totals[i].resource, totals[j].resource) == 0)
-                return in_item(r, i, err_set(r->err, EINVAL, "a total of %s is there already", totals[i].resource));
+                return in_item(r, i, err_set(r->err, EINVAL, "a total of %s is listed already", totals[i].resource));
     }
     list_set(key, object, totals, read.len);
     return 0;
@@ -151,13 +152,13 @@ static int totals_read(struct reader *r, const struct key *key, const json_t *va
 #define AT(field) offsetof(struct quota_doc, field)
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)
 static const struct key quota_rows[] = {
-    KEY("limits", "{resource: amount}", "held at once at most; beside resources `gpu`, `pods` and `jobs`", shares_read,
-        LIST(limits)),
-    KEY("guarantees", "{resource: amount}", "held by right; what is beyond is borrowed, and given back when asked for",
+    KEY("limits", "{resource: amount}", "maximum at once; in addition to resources: `gpu`, `pods` and `jobs`",
+        shares_read, LIST(limits)),
+    KEY("guarantees", "{resource: amount}", "guaranteed; use beyond it is borrowed and reclaimed on demand",
         shares_read, LIST(guarantees)),
-    KEY("admitted", "{resource: amount}", "asked for at most by all that waits and runs together", shares_read,
+    KEY("admitted", "{resource: amount}", "maximum request of all pending and running work together", shares_read,
         LIST(admitted)),
-    KEY("totals", "list of {`resource`, `hours`, `period`}", "used up at most in a period", totals_read, LIST(totals)),
+    KEY("totals", "list of {`resource`, `hours`, `period`}", "maximum use in a period", totals_read, LIST(totals)),
 };
 #undef LIST
 #undef AT
@@ -193,9 +194,9 @@ static int level_read(struct reader *r, const struct key *key, const json_t *val
 
 #define AT(field) offsetof(struct group_doc, field)
 static const struct key group_rows[] = {
-    KEY("level", "0 to 100", "for policies that rank groups", level_read, .at = AT(level)),
-    KEY("weight", "1 to 1000000", "of its share among groups; 1 if not given", quota_weight_read, .at = AT(weight)),
-    KEY("quota", "{`limits`, `guarantees`, `admitted`, `totals`}", "what all its users together may have", quota_read,
+    KEY("level", "0 to 100", "level, for policies that rank groups", level_read, .at = AT(level)),
+    KEY("weight", "1 to 1000000", "weight among groups; default: 1", quota_weight_read, .at = AT(weight)),
+    KEY("quota", "{`limits`, `guarantees`, `admitted`, `totals`}", "quota of all users of the group", quota_read,
         .at = AT(quota)),
 };
 #undef AT

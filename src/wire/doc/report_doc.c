@@ -26,9 +26,8 @@ static int bound_port_read(struct reader *r, const struct key *key, const json_t
 }
 
 static const struct key port_report_rows[] = {
-    KEY("endpoint", "text", "its name; must be given", line_read, .at = offsetof(struct port_report, endpoint)),
-    KEY("port", "1 to 65535", "what was bound; must be given", bound_port_read,
-        .at = offsetof(struct port_report, port)),
+    KEY("endpoint", "text", "the name; required", line_read, .at = offsetof(struct port_report, endpoint)),
+    KEY("port", "1 to 65535", "the bound port; required", bound_port_read, .at = offsetof(struct port_report, port)),
 };
 KEY_TABLE(port_report_keys, "port reported", port_report_rows);
 
@@ -123,7 +122,7 @@ static int taken_read(struct reader *r, const struct key *key, const json_t *val
         if (!*name || strlen(name) > BERTH_NAME_MAX)
             return err_set(r->err, EINVAL, "expected the name of a resource");
         if (!json_is_string(taken) || json_string_length(taken) > BERTH_NAME_MAX)
-            return in_member(r, name, expected(r, "the name that was taken", taken));
+            return in_member(r, name, expected(r, "the allocated name", taken));
     }
     return labels_read(r, key, value, object);
 }
@@ -131,18 +130,17 @@ static int taken_read(struct reader *r, const struct key *key, const json_t *val
 #define AT(field) offsetof(struct instance_words, field)
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)
 static const struct key words_rows[] = {
-    KEY("exit", "0 to 255", "its code at the end, or 128 + its signal", code_read, .at = AT(exit)),
-    KEY("progress", "0 to 1000", "how far it says it is, in thousandths", progress_read, .at = AT(progress)),
-    KEY("note", "text", "what it is at", note_read, .at = AT(note)),
-    KEY("unenforced", "list of texts", "resources whose limit its node does not enforce", resources_read,
+    KEY("exit", "0 to 255", "exit code, or 128 + signal number", code_read, .at = AT(exit)),
+    KEY("progress", "0 to 1000", "reported progress in thousandths", progress_read, .at = AT(progress)),
+    KEY("note", "text", "reported activity", note_read, .at = AT(note)),
+    KEY("unenforced", "list of texts", "resources whose limits are not enforced by the node", resources_read,
         LIST(unenforced)),
-    KEY("over", "list of texts", "resources that it uses above their limit", resources_read, LIST(over)),
-    KEY("foreign_port", "1 to 65535", "of another app's block, which it tried to bind, or has bound", foreign_port_read,
+    KEY("over", "list of texts", "resources used above the limit", resources_read, LIST(over)),
+    KEY("foreign_port", "1 to 65535", "port of another app's block that it bound or tried to bind", foreign_port_read,
         .at = AT(foreign_port)),
-    KEY("oom_killed", "true or false", "at its end: a process of it was killed for using more memory than the limit",
-        bool_read, .at = AT(oom_killed)),
-    KEY("exclusive", "{name: text}", "what it has taken of each resource that is held alone", taken_read,
-        LIST(exclusive)),
+    KEY("oom_killed", "true or false", "at its end: a process was killed for exceeding the memory limit", bool_read,
+        .at = AT(oom_killed)),
+    KEY("exclusive", "{name: text}", "allocated names of each exclusive resource", taken_read, LIST(exclusive)),
 };
 #undef LIST
 #undef AT
@@ -174,14 +172,14 @@ static int said_state_read(struct reader *r, const struct key *key, const json_t
 
 #define AT(field) offsetof(struct item_entry, field)
 static const struct key item_rows[] = {
-    KEY("id", "whole number", "of the instance; must be given", counter_read, .at = AT(item.id)),
-    KEY("state", "`starting`, `running`, `stopping`, `ended`, `failed` or `stopped`", "must be given", said_state_read,
+    KEY("id", "whole number", "id of the instance; required", counter_read, .at = AT(item.id)),
+    KEY("state", "`starting`, `running`, `stopping`, `ended`, `failed` or `stopped`", "required", said_state_read,
         .at = AT(item.state), .arg = report_words),
-    KEY("ready", "true or false", "healthy; true if not given and running", choice_read, .at = AT(ready)),
-    KEY("error", "text", "why it failed", said_read, .at = AT(item.error)),
-    KEY("ports", "list of {`endpoint`, `port`}", "what it has bound", port_reports_read, .at = AT(item.ports),
+    KEY("ready", "true or false", "healthy; default: true while running", choice_read, .at = AT(ready)),
+    KEY("error", "text", "the cause of the failure", said_read, .at = AT(item.error)),
+    KEY("ports", "list of {`endpoint`, `port`}", "bound ports", port_reports_read, .at = AT(item.ports),
         .len_at = AT(item.ports_len)),
-    KEY("usage", "{resource: amount}", "at present", amounts_read, .at = AT(item.usage), .len_at = AT(item.usage_len)),
+    KEY("usage", "{resource: amount}", "current use", amounts_read, .at = AT(item.usage), .len_at = AT(item.usage_len)),
 };
 #undef AT
 static KEY_TABLE(item_keys, "instance reported", item_rows);
@@ -233,7 +231,7 @@ static int items_read(struct reader *r, const struct key *key, const json_t *val
 /* ---- the machine ------------------------------------------------------------------------------------------------ */
 
 static const struct key condition_rows[] = {
-    KEY("type", "text", "one word; must be given", line_read, .at = offsetof(struct node_condition, type)),
+    KEY("type", "text", "one word; required", line_read, .at = offsetof(struct node_condition, type)),
     KEY("text", "text", "one sentence", said_read, .at = offsetof(struct node_condition, text)),
 };
 static KEY_TABLE(node_condition_keys, "condition reported", condition_rows);
@@ -260,10 +258,10 @@ static int conditions_read(struct reader *r, const struct key *key, const json_t
 
 #define AT(field) offsetof(struct report_doc, field)
 static const struct key machine_rows[] = {
-    KEY("usage", "{resource: amount}", "of the whole machine, at present", amounts_read, .at = AT(usage),
+    KEY("usage", "{resource: amount}", "current use of the whole machine", amounts_read, .at = AT(usage),
         .len_at = AT(usage_len)),
-    KEY("probed", "{name: value}", "what it has, when that has changed", tree_read, .at = AT(probed)),
-    KEY("conditions", "list of {`type`, `text`}", "what is wrong with it", conditions_read, .at = AT(conditions),
+    KEY("probed", "{name: value}", "resources of the machine, if changed", tree_read, .at = AT(probed)),
+    KEY("conditions", "list of {`type`, `text`}", "problems of the node", conditions_read, .at = AT(conditions),
         .len_at = AT(conditions_len)),
 };
 static KEY_TABLE(machine_keys, "node reported", machine_rows);
@@ -282,9 +280,9 @@ static int machine_read(struct reader *r, const struct key *key, const json_t *v
 static const struct key report_rows[] = {
     KEY("epoch", "whole number", "above 0; grows with each start of the agent", counter_read, .at = AT(epoch)),
     KEY("seq", "whole number", "above 0; grows with each report", counter_read, .at = AT(seq)),
-    KEY("node", "{`usage`, `probed`, `conditions`}", "of the whole machine", machine_read),
-    KEY("instances", "list of [instance reported](#instance-reported)", "what is there; none: a heartbeat", items_read,
-        .at = AT(items), .len_at = AT(items_len)),
+    KEY("node", "{`usage`, `probed`, `conditions`}", "state of the whole machine", machine_read),
+    KEY("instances", "list of [instance reported](#instance-reported)", "instances on the node; none: a heartbeat",
+        items_read, .at = AT(items), .len_at = AT(items_len)),
 };
 #undef AT
 static KEY_TABLE(report_keys, "report", report_rows);

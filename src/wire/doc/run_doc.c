@@ -29,8 +29,7 @@ int path_check(struct reader *r, const char *path)
 {
     char shown[QUOTE_MAX];
     if (*path != '/' || !path[1])
-        return err_set(r->err, EINVAL, "expected a path that begins with '/' and leads further, found %s",
-                       quote(path, shown));
+        return err_set(r->err, EINVAL, "expected an absolute path other than '/', found %s", quote(path, shown));
     if (strlen(path) >= PATH_BYTES_MAX)
         return err_set(r->err, EINVAL, "has %zu bytes; at most %d are allowed", strlen(path), PATH_BYTES_MAX - 1);
     for (const char *at = path; *at;) {
@@ -71,12 +70,11 @@ static int size_read(struct reader *r, const struct key *key, const json_t *valu
 
 #define AT(field) offsetof(struct work_mount, field)
 static const struct key mount_rows[] = {
-    KEY("path", "path", "where it is seen; must be given", absolute_read, .at = AT(path)),
-    KEY("read_only", "true or false", "may not be written there", bool_read, .at = AT(read_only)),
-    KEY("volume", "text", "this volume", line_read, .at = AT(volume)),
-    KEY("bind", "path", "this file or folder of the node; needs the permission `nodes: all`", absolute_read,
-        .at = AT(bind)),
-    KEY("tmpfs", "amount", "memory of this size, gone with the instance", size_read, .at = AT(tmpfs_bytes)),
+    KEY("path", "path", "path in the instance; required", absolute_read, .at = AT(path)),
+    KEY("read_only", "true or false", "read-only", bool_read, .at = AT(read_only)),
+    KEY("volume", "text", "volume to mount", line_read, .at = AT(volume)),
+    KEY("bind", "path", "file or folder of the node; needs the permission `nodes: all`", absolute_read, .at = AT(bind)),
+    KEY("tmpfs", "amount", "memory of this size, deleted with the instance", size_read, .at = AT(tmpfs_bytes)),
 };
 #undef AT
 static KEY_TABLE(mount_keys, "mount", mount_rows);
@@ -89,7 +87,7 @@ static int mount_finish(struct reader *r, void *item)
         return missing(r, "path");
     return volume + (m->bind != NULL) + (m->tmpfs_bytes > 0) == 1
                ? 0
-               : err_set(r->err, EINVAL, "say one of volume, bind and tmpfs");
+               : err_set(r->err, EINVAL, "expected one of volume, bind and tmpfs");
 }
 static const struct object_kind mount_kind = {.table = &mount_keys,
                                               .size = sizeof(struct work_mount),
@@ -140,11 +138,10 @@ static int file_text_read(struct reader *r, const struct key *key, const json_t 
 
 #define AT(field) offsetof(struct work_file, field)
 static const struct key file_rows[] = {
-    KEY("path", "path", "where it is seen; must be given", absolute_read, .at = AT(path)),
-    KEY("mode", "text", "octal, like \"0640\"; \"0644\", or of a secret \"0400\", if not given", mode_read,
-        .at = AT(mode)),
-    KEY("text", "text", "what is in it", file_text_read, .at = AT(text)),
-    KEY("secret", "text", "instead: a secret of the owner's ...", line_read, .at = AT(secret)),
+    KEY("path", "path", "path in the instance; required", absolute_read, .at = AT(path)),
+    KEY("mode", "text", "octal, like \"0640\"; default: \"0644\", for a secret \"0400\"", mode_read, .at = AT(mode)),
+    KEY("text", "text", "content", file_text_read, .at = AT(text)),
+    KEY("secret", "text", "instead of text: a secret of the owner ...", line_read, .at = AT(secret)),
     KEY("key", "text", "... and which key of it", line_read, .at = AT(key)),
 };
 #undef AT
@@ -158,11 +155,11 @@ static int file_finish(struct reader *r, void *item)
     if (!f->path)
         return missing(r, "path");
     if ((f->text != NULL) == (f->secret != NULL))
-        return err_set(r->err, EINVAL, "say text, or secret and key");
+        return err_set(r->err, EINVAL, "expected text, or secret and key");
     if (f->secret && (!*f->secret || !f->key || !*f->key))
         return missing(r, *f->secret ? "key" : "secret");
     if (f->key && !f->secret)
-        return err_set(r->err, EINVAL, "key: is of a secret; say secret too");
+        return err_set(r->err, EINVAL, "key: needs secret");
     if (f->mode == UINT32_MAX)
         f->mode = f->secret ? 0400 : 0644;
     return 0;
@@ -202,15 +199,15 @@ static int http_path_read(struct reader *r, const struct key *key, const json_t 
 
 #define AT(field) offsetof(struct health_rule, field)
 static const struct key asked_rows[] = {
-    KEY("endpoint", "text", "of the app; must be given", line_read, .at = AT(endpoint)),
-    KEY("path", "text", "`/` if not given", http_path_read, .at = AT(path)),
+    KEY("endpoint", "text", "endpoint of the app; required", line_read, .at = AT(endpoint)),
+    KEY("path", "text", "default: `/`", http_path_read, .at = AT(path)),
 };
 static KEY_TABLE(http_keys, "http", asked_rows);
 static const struct key_table tcp_keys = {.name = "tcp", .keys = asked_rows, .len = 1};
 
 static int again(struct reader *r, const struct health_rule *h)
 {
-    return h->how == HEALTH_NONE ? 0 : err_set(r->err, EINVAL, "say one of exec, http and tcp");
+    return h->how == HEALTH_NONE ? 0 : err_set(r->err, EINVAL, "expected one of exec, http and tcp");
 }
 
 static int exec_read(struct reader *r, const struct key *key, const json_t *value, void *object)
@@ -248,15 +245,15 @@ static int failures_read(struct reader *r, const struct key *key, const json_t *
 }
 
 static const struct key health_rows[] = {
-    KEY("exec", "list of texts", "a program in its surroundings that ends with 0", exec_read, .at = AT(exec),
+    KEY("exec", "list of texts", "a program in the instance that exits with 0", exec_read, .at = AT(exec),
         .len_at = AT(exec_len)),
-    KEY("http", "{`endpoint`, `path`}", "an answer of 200 to 399; the endpoint's name alone will do", asked_read,
+    KEY("http", "{`endpoint`, `path`}", "a status of 200 to 399; short form: the name of the endpoint", asked_read,
         .arg = &http_keys),
-    KEY("tcp", "{`endpoint`}", "a connection; the endpoint's name alone will do", asked_read, .arg = &tcp_keys),
-    KEY("every", "duration", "10s if not given", while_read, .at = AT(every_ns)),
-    KEY("timeout", "duration", "2s if not given, or half of every", while_read, .at = AT(timeout_ns)),
-    KEY("delay", "duration", "before the first one; none if not given", while_read, .at = AT(delay_ns)),
-    KEY("failures", "1 to 1000", "in a row, before it counts as not ready; 3 if not given", failures_read,
+    KEY("tcp", "{`endpoint`}", "a connection; short form: the name of the endpoint", asked_read, .arg = &tcp_keys),
+    KEY("every", "duration", "default: 10s", while_read, .at = AT(every_ns)),
+    KEY("timeout", "duration", "default: 2s, or half of `every`", while_read, .at = AT(timeout_ns)),
+    KEY("delay", "duration", "before the first one; default: none", while_read, .at = AT(delay_ns)),
+    KEY("failures", "1 to 1000", "consecutive failures before the instance is not ready; default: 3", failures_read,
         .at = AT(failures)),
 };
 #undef AT
@@ -269,11 +266,11 @@ static int health_read(struct reader *r, const struct key *key, const json_t *va
     if (rc < 0)
         return rc;
     if (h.how == HEALTH_NONE)
-        return err_set(r->err, EINVAL, "say one of exec, http and tcp");
+        return err_set(r->err, EINVAL, "expected one of exec, http and tcp");
     if (h.every_ns < SECOND_NS / 10 || (h.timeout_ns && h.timeout_ns < SECOND_NS / 1000))
         return err_set(r->err, EINVAL, "every: at least 100ms, and a timeout of at least 1ms");
     if (h.timeout_ns >= h.every_ns)
-        return err_set(r->err, EINVAL, "timeout: must be shorter than every, so that only one question is open");
+        return err_set(r->err, EINVAL, "timeout: must be shorter than every");
     if (!h.timeout_ns)
         h.timeout_ns = h.every_ns / 2 < 2 * SECOND_NS ? h.every_ns / 2 : 2 * SECOND_NS;
     *(struct health_rule *)key_field(key, object) = h;
@@ -309,9 +306,11 @@ int signal_read(struct reader *r, const struct key *key, const json_t *value, vo
 
 #define AT(field) offsetof(struct stop_rule, field)
 static const struct key stop_rows[] = {
-    KEY("signal", "text", "what it is asked to end by; `TERM` if not given", signal_read, .at = AT(signal)),
-    KEY("grace", "duration", "after which it is ended by force; 10s if not given", while_read, .at = AT(grace_ns)),
-    KEY("delay", "duration", "between leaving `service_info` and the signal; 2s if not given, none without endpoints",
+    KEY("signal", "text", "stop signal; default: `TERM`", signal_read, .at = AT(signal)),
+    KEY("grace", "duration", "time until SIGKILL; default: 10s", while_read, .at = AT(grace_ns)),
+    KEY("delay", "duration",
+        "time between removal from `service_info` and the signal; default: 2s, none without "
+        "endpoints",
         while_read, .at = AT(delay_ns)),
 };
 #undef AT
@@ -348,9 +347,10 @@ static int log_files_read(struct reader *r, const struct key *key, const json_t 
 
 #define AT(field) offsetof(struct log_rule, field)
 static const struct key log_rows[] = {
-    KEY("size", "amount", "of one file; 10Mi if not given", log_size_read, .at = AT(bytes)),
-    KEY("files", "1 to 100", "that are kept; 2 if not given", log_files_read, .at = AT(files)),
-    KEY("keep", "duration", "after its end, if its node has room for so long", duration_read, .at = AT(keep_ns)),
+    KEY("size", "amount", "maximum size of one file; default: 10Mi", log_size_read, .at = AT(bytes)),
+    KEY("files", "1 to 100", "number of files to keep; default: 2", log_files_read, .at = AT(files)),
+    KEY("keep", "duration", "time for which the log is kept after the end, if the node has space", duration_read,
+        .at = AT(keep_ns)),
 };
 #undef AT
 static KEY_TABLE(log_keys, "log", log_rows);
@@ -420,7 +420,7 @@ static int exclusive_names(struct reader *r, const json_t *value, struct exclusi
             rc = err_set(r->err, EINVAL, "expected a name, found \"\"");
         for (size_t j = 0; rc == 0 && j < i; j++)
             if (strcmp(names[i], names[j]) == 0)
-                rc = err_set(r->err, EINVAL, "%s is there twice", names[i]);
+                rc = err_set(r->err, EINVAL, "%s is listed twice", names[i]);
         if (rc < 0)
             return in_item(r, i, rc);
     }
@@ -442,7 +442,7 @@ static int exclusive_read(struct reader *r, const struct key *key, const json_t 
         char shown[QUOTE_MAX];
         size_t bytes = strlen(name);
         if (bytes == 0 || bytes > BERTH_NAME_MAX)
-            return err_set(r->err, EINVAL, "%s is no name of a resource", quote(name, shown));
+            return err_set(r->err, EINVAL, "%s is not a valid resource name", quote(name, shown));
         rules[len].resource = text_keep(r, name);
         int rc = exclusive_names(r, member, &rules[len++]);
         if (rc < 0)
@@ -486,29 +486,30 @@ static const struct key run_rows[] = {
     KEY("rootfs", "path", "instead of an image: a folder of the node; needs the permission `nodes: all`", absolute_read,
         .at = AT(rootfs)),
     KEY("vm", "{`disk`, `sha256`, `kernel`, `initrd`, `append`, `accel`}",
-        "it is a virtual machine, of this kind; its runtime is `vm`", vm_read, .at = AT(vm)),
-    KEY("pull", "`missing` or `always`",
-        "whether an image that its node has is asked for again; `missing` if not given", word_read, .at = AT(pull),
-        .arg = pull_words),
+        "virtual machine settings; the runtime is `vm`", vm_read, .at = AT(vm)),
+    KEY("pull", "`missing` or `always`", "when to pull an image that the node has; default: `missing`", word_read,
+        .at = AT(pull), .arg = pull_words),
     KEY("run_as", "`image` or `owner`",
-        "of an image: as the user that it names, or its root, in a user namespace where its node can; or as its owner's user of the node; `image` if not given",
+        "user of an image: the one that it names, or root, in a user namespace if the node supports it; or the "
+        "node user of the owner; default: `image`",
         word_read, .at = AT(run_as), .arg = run_as_words),
-    KEY("mounts", "list of [mount](#mount)", "volumes, memory and folders it sees", mounts_read, LIST(mounts),
+    KEY("mounts", "list of [mount](#mount)", "mounted volumes, memory and folders", mounts_read, LIST(mounts),
         .arg = &mount_kind),
-    KEY("files", "list of [file](#file)", "files it sees, secrets among them", files_read, LIST(files),
-        .arg = &file_kind),
-    KEY("health", "{`exec`, `http` or `tcp`; `every`, `timeout`, `delay`, `failures`}", "is it ready?", health_read,
+    KEY("files", "list of [file](#file)", "files, including secrets", files_read, LIST(files), .arg = &file_kind),
+    KEY("health", "{`exec`, `http` or `tcp`; `every`, `timeout`, `delay`, `failures`}", "readiness check", health_read,
         .at = AT(health)),
-    KEY("stop", "{`signal`, `grace`, `delay`}", "how it is ended", stop_read, .at = AT(stop)),
-    KEY("log", "{`size`, `files`, `keep`}", "how much of its output is kept", log_read, .at = AT(log)),
-    KEY("rlimits", "{name: number}", "of its processes: `nofile`, `core`, `stack` and so on", rlimits_read,
+    KEY("stop", "{`signal`, `grace`, `delay`}", "how it is stopped", stop_read, .at = AT(stop)),
+    KEY("log", "{`size`, `files`, `keep`}", "retention of its output", log_read, .at = AT(log)),
+    KEY("rlimits", "{name: number}", "limits of its processes: `nofile`, `core`, `stack` and so on", rlimits_read,
         LIST(rlimits)),
-    KEY("exclusive", "{resource: list of names}", "the first of these that is free on the node is its own",
+    KEY("exclusive", "{resource: list of names}",
+        "the first of these that is free on the node is allocated "
+        "exclusively",
         exclusive_read, LIST(exclusive)),
     KEY("restart_policy", "`always`, `on-failure` or `never`",
-        "what follows its end; `always`, of a job `on-failure`, if not given", word_read, .at = AT(restart_policy),
+        "when to restart it; default: `always`, for a job `on-failure`", word_read, .at = AT(restart_policy),
         .arg = restart_words),
-    KEY("retries", "0 to 1000", "of a job: failures after which another one is final; 3 if not given", retries_read,
+    KEY("retries", "0 to 1000", "for a job: number of retries after failures; default: 3", retries_read,
         .at = AT(retries)),
 };
 #undef LIST
@@ -527,7 +528,7 @@ static int paths_differ(struct reader *r, const struct work_run *run)
         for (size_t j = 0; j < i; j++) {
             const char *other = j < run->mounts_len ? run->mounts[j].path : run->files[j - run->mounts_len].path;
             if (strcmp(path, other) == 0)
-                return err_set(r->err, EINVAL, "%s: %.80s is there twice", i < run->mounts_len ? "mounts" : "files",
+                return err_set(r->err, EINVAL, "%s: %.80s is listed twice", i < run->mounts_len ? "mounts" : "files",
                                path);
         }
     }
@@ -562,11 +563,11 @@ int run_finish(struct reader *r, const struct work_doc *d, struct berth_shape *s
     if (!known)
         return err_set(r->err, EINVAL, "health: there is no endpoint %.80s", run->health.endpoint);
     if (run->rootfs && d->image)
-        return err_set(r->err, EINVAL, "rootfs: there is an image already; say one of them");
+        return err_set(r->err, EINVAL, "rootfs: cannot be combined with an image");
     if (run->pull && !d->image)
-        return err_set(r->err, EINVAL, "pull: there is no image to be pulled");
+        return err_set(r->err, EINVAL, "pull: needs an image");
     if (run->run_as && !d->image)
-        return err_set(r->err, EINVAL, "run_as: there is no image; it always runs as its owner");
+        return err_set(r->err, EINVAL, "run_as: needs an image; other work always runs as its owner");
     int rc = paths_differ(r, run);
     if (rc == 0 && run->mounts_len)
         volumes_add(r, run, shape);

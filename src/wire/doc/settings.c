@@ -35,14 +35,13 @@ static int type_read(struct reader *r, const struct key *key, const json_t *valu
 
 #define AT(field) offsetof(struct setting, field)
 static const struct key setting_rows[] = {
-    KEY("type", "`text`, `integer`, `number` or `boolean`", "must be given", type_read, .at = AT(type),
-        .arg = type_words),
-    KEY("default", "value", "where none is given", raw_read, .at = AT(initial)),
+    KEY("type", "`text`, `integer`, `number` or `boolean`", "required", type_read, .at = AT(type), .arg = type_words),
+    KEY("default", "value", "default value", raw_read, .at = AT(initial)),
     KEY("min", "number", "least value; of a text, its length in bytes", raw_read, .at = AT(min)),
     KEY("max", "number", "largest value; of a text, its length in bytes", raw_read, .at = AT(max)),
-    KEY("values", "list of values", "one of these", raw_read, .at = AT(values)),
-    KEY("required", "true or false", "must be given, or have a default", bool_read, .at = AT(required)),
-    KEY("help", "text", "for people", text_read, .at = AT(help)),
+    KEY("values", "list of values", "allowed values", raw_read, .at = AT(values)),
+    KEY("required", "true or false", "required, or has a default", bool_read, .at = AT(required)),
+    KEY("help", "text", "description", text_read, .at = AT(help)),
 };
 #undef AT
 static KEY_TABLE(setting_keys, "setting", setting_rows);
@@ -84,7 +83,7 @@ static int range_check(struct reader *r, const struct setting *s, const json_t *
     CLEANUP(json)
     json_t *measured =
         s->type == SETTING_TEXT ? json_integer((json_int_t)json_string_length(value)) : json_incref((json_t *)value);
-    const char *what = s->type == SETTING_TEXT ? "its length is" : "is";
+    const char *what = s->type == SETTING_TEXT ? "the length is" : "is";
     if (s->min && number_compare(measured, s->min) < 0)
         return err_set(r->err, EINVAL, "%s below the least allowed, %g", what, json_number_value(s->min));
     if (s->max && number_compare(measured, s->max) > 0)
@@ -113,7 +112,7 @@ static int bounds_check(struct reader *r, const struct setting *s)
         if (!bounds[i])
             continue;
         if (s->type == SETTING_BOOLEAN)
-            return in_member(r, names[i], err_set(r->err, EINVAL, "a boolean has no bounds"));
+            return in_member(r, names[i], err_set(r->err, EINVAL, "a boolean cannot have bounds"));
         if (!json_is_number(bounds[i]))
             return in_member(r, names[i], expected(r, "a number", bounds[i]));
     }
@@ -151,7 +150,9 @@ static int name_check(struct reader *r, const char *name)
     char buf[QUOTE_MAX];
     size_t len = strlen(name);
     if (len == 0 || len > 63 || strspn(name, allowed) != len)
-        return err_set(r->err, EINVAL, "%s is no name of a setting: letters, digits, '_', '.' and '-', at most 63",
+        return err_set(r->err, EINVAL,
+                       "%s is not a valid name of a setting: at most 63 letters, digits, '_', '.' "
+                       "and '-'",
                        quote(name, buf));
     return 0;
 }

@@ -37,38 +37,37 @@ static int permissions_read(struct reader *r, const struct key *key, const json_
 
 #define AT(field) offsetof(struct user_doc, field)
 static const struct key user_rows[] = {
-    KEY("group", "group", "it is in; none if not given", line_read, .at = AT(group)),
-    KEY("role", "role", "what it may do; `user` if not given", line_read, .at = AT(role)),
-    KEY("disabled", "true or false", "its tokens are dead and its apps suspended", bool_read, .at = AT(disabled)),
-    KEY("level", "-1000 to 1000", "for policies that rank users: below 0 counts as 0, above 100 as 100", level_read,
-        .at = AT(level)),
-    KEY("weight", "1 to 1000000", "of its share among users of its group; 1 if not given", quota_weight_read,
-        .at = AT(weight)),
-    KEY("quota", "{`limits`, `guarantees`, `admitted`, `totals`}", "what all its work together may have", quota_read,
+    KEY("group", "group", "group of the user; default: none", line_read, .at = AT(group)),
+    KEY("role", "role", "role of the user; default: `user`", line_read, .at = AT(role)),
+    KEY("disabled", "true or false", "tokens are rejected and apps suspended", bool_read, .at = AT(disabled)),
+    KEY("level", "-1000 to 1000", "level, for policies that rank users: below 0 counts as 0, above 100 as 100",
+        level_read, .at = AT(level)),
+    KEY("weight", "1 to 1000000", "weight among users of the group; default: 1", quota_weight_read, .at = AT(weight)),
+    KEY("quota", "{`limits`, `guarantees`, `admitted`, `totals`}", "quota of all work of the user", quota_read,
         .at = AT(quota)),
     KEY("account", "true or false",
-        "whether nodes with `--accounts` may run its work as the account of its name; decided when the user is made, and "
-        "false of users whom managers of one group make",
+        "whether nodes with `--accounts` may run its work as the account of its name; set at creation, and false "
+        "for users that group managers create",
         bool_read, .at = AT(account)),
-    KEY("uid", "whole number", "its number on every node; the daemon's", u32_read, .at = AT(uid)),
+    KEY("uid", "whole number", "user number (uid) on every node; set by the daemon", u32_read, .at = AT(uid)),
 };
 #undef AT
 static KEY_TABLE(user_keys, "user", user_rows);
 
 static const struct key role_rows[] = {
-    KEY("permissions", "{permission: scope}", "what is not named is `none`", permissions_read,
+    KEY("permissions", "{permission: scope}", "permissions that are not listed are `none`", permissions_read,
         .at = offsetof(struct role_doc, permissions), .len_at = offsetof(struct role_doc, permissions_len)),
 };
 static KEY_TABLE(role_keys, "role", role_rows);
 
 #define AT(field) offsetof(struct token_doc, field)
 static const struct key token_rows[] = {
-    KEY("user", "user", "whose it is", line_read, .at = AT(user)),
-    KEY("node", "node", "of its agent, instead of a user", line_read, .at = AT(node)),
-    KEY("role", "role", "narrower than the user's; the user's if not given", line_read, .at = AT(role)),
-    KEY("note", "text", "what it is for", line_read, .at = AT(note)),
-    KEY("expires", "time", "never if not given", time_read, .at = AT(expires_ns)),
-    KEY("hash", "64 hexadecimal digits", "of its secret; the daemon's", hash_read, .at = AT(hash)),
+    KEY("user", "user", "the OpTask", line_read, .at = AT(user)),
+    KEY("node", "node", "node of the agent, instead of a user", line_read, .at = AT(node)),
+    KEY("role", "role", "role, at most that of the user; default: the user's role", line_read, .at = AT(role)),
+    KEY("note", "text", "purpose", line_read, .at = AT(note)),
+    KEY("expires", "time", "default: never", time_read, .at = AT(expires_ns)),
+    KEY("hash", "64 hexadecimal digits", "SHA-256 of the secret; set by the daemon", hash_read, .at = AT(hash)),
 };
 #undef AT
 static KEY_TABLE(token_keys, "token", token_rows);
@@ -102,7 +101,7 @@ int token_doc_read(const json_t *doc, struct arena *arena, struct token_doc *ret
     if (rc < 0)
         return rc;
     if (d.user && *d.user && d.node && *d.node)
-        return err_set(err, EINVAL, "node: a token is of a user or of a node");
+        return err_set(err, EINVAL, "node: a token belongs to either a user or a node");
     *ret = d;
     return 0;
 }
@@ -113,7 +112,7 @@ static int sealed_read(struct reader *r, const struct key *key, const json_t *va
 {
     if (!json_is_string(value))
         /* the value is not shown, because it may be secret */
-        return err_set(r->err, EINVAL, "expected what the daemon has sealed");
+        return err_set(r->err, EINVAL, "expected a value encrypted by the daemon");
     *(const char **)key_field(key, object) = text_keep(r, json_string_value(value));
     return 0;
 }
@@ -124,18 +123,17 @@ static int data_read(struct reader *r, const struct key *key, const json_t *valu
     (void)key;
     (void)value;
     (void)object;
-    return err_set(r->err, EINVAL, "is sealed before it is stored");
+    return err_set(r->err, EINVAL, "must be encrypted before it is stored");
 }
 
 #define AT(field) offsetof(struct secret_doc, field)
 static const struct key secret_rows[] = {
-    KEY("name", "text", "makes its id", line_read, .at = AT(name)),
-    KEY("owner", "user", "the caller if not given", line_read, .at = AT(owner)),
-    KEY("group", "group", "its owner's; the daemon's", line_read, .at = AT(group)),
-    KEY("data", "{name: text}", "its keys and the text of each; never shown", data_read),
-    KEY("keys", "{name: whole number}", "its keys and how many bytes each has; the daemon's", tree_read,
-        .at = AT(keys)),
-    KEY("sealed", "text", "the daemon's; never shown", sealed_read, .at = AT(sealed)),
+    KEY("name", "text", "first part of the id", line_read, .at = AT(name)),
+    KEY("owner", "user", "default: the caller", line_read, .at = AT(owner)),
+    KEY("group", "group", "group of the owner; set by the daemon", line_read, .at = AT(group)),
+    KEY("data", "{name: text}", "keys and their texts; never shown", data_read),
+    KEY("keys", "{name: whole number}", "keys and their sizes in bytes; set by the daemon", tree_read, .at = AT(keys)),
+    KEY("sealed", "text", "set by the daemon; never shown", sealed_read, .at = AT(sealed)),
 };
 #undef AT
 static KEY_TABLE(secret_keys, "secret", secret_rows);

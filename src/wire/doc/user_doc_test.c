@@ -82,11 +82,11 @@ static void a_token(void **state)
     assert_int_equal(d.expires_ns, 5000000000);
 
     static const struct refusal rows[] = {
-        {"{id: t, user: a, node: n}",           "node: a token is of a user or of a node"},
-        {"{id: t, user: a, hash: secret}",      "hash: expected 64"                      },
-        {"{id: t, user: a, hash: 5}",           "hash: expected 64"                      },
-        {"{id: t, user: a, expires: tomorrow}", "expires: expected a time"               },
-        {"{user: a}",                           "id: missing"                            },
+        {"{id: t, user: a, node: n}",           "node: a token belongs to either a user or a node"},
+        {"{id: t, user: a, hash: secret}",      "hash: expected 64"                               },
+        {"{id: t, user: a, hash: 5}",           "hash: expected 64"                               },
+        {"{id: t, user: a, expires: tomorrow}", "expires: expected a time"                        },
+        {"{user: a}",                           "id: missing"                                     },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         CLEANUP(given) struct given bad = given(rows[i].doc);

@@ -58,14 +58,15 @@ static int append_read(struct reader *r, const struct key *key, const json_t *va
 
 #define AT(field) offsetof(struct vm_terms, field)
 static const struct key vm_rows[] = {
-    KEY("disk", "amount", "the size of its disk, at least that of its image; as large as the image if not given",
-        disk_read, .at = AT(disk_bytes)),
-    KEY("sha256", "64 digits", "of the image; must be given where that is a URL", sha256_read, .at = AT(sha256)),
-    KEY("kernel", "path", "a file of the node: booted instead of what is on the disk; needs `nodes: all`",
-        absolute_read, .at = AT(kernel)),
-    KEY("initrd", "path", "a file of the node, with a kernel; needs `nodes: all`", absolute_read, .at = AT(initrd)),
-    KEY("append", "text", "the kernel's command line; `console=ttyS0` if not given", append_read, .at = AT(append)),
-    KEY("accel", "`auto`, `kvm` or `tcg`", "by the processor, or emulated; whatever the node can if not given",
+    KEY("disk", "amount", "size of the disk, at least that of the image; default: the size of the image", disk_read,
+        .at = AT(disk_bytes)),
+    KEY("sha256", "64 digits", "SHA-256 of the image; required if the image is a URL", sha256_read, .at = AT(sha256)),
+    KEY("kernel", "path", "kernel file on the node, booted instead of the disk; needs `nodes: all`", absolute_read,
+        .at = AT(kernel)),
+    KEY("initrd", "path", "initrd file on the node, used with a kernel; needs `nodes: all`", absolute_read,
+        .at = AT(initrd)),
+    KEY("append", "text", "kernel command line; default: `console=ttyS0`", append_read, .at = AT(append)),
+    KEY("accel", "`auto`, `kvm` or `tcg`", "hardware virtualization or emulation; default: what the node supports",
         word_read, .at = AT(accel), .arg = accel_words),
 };
 #undef AT
@@ -89,19 +90,19 @@ static int foreign_keys(const struct work_doc *d, struct berth_err *err)
         const char *key, *instead;
         bool given;
     } rows[] = {
-        {"command",    "give a kernel's command line as vm.append",       d->command_len > 0               },
-        {"workdir",    "it has a disk of its own",                        d->workdir != NULL               },
-        {"rootfs",     "give an image",                                   d->run.rootfs != NULL            },
-        {"run_as",     "it has users of its own",                         d->run.run_as != RUN_AS_DEFAULT  },
-        {"mounts",     "put into its image what it needs",                d->run.mounts_len > 0            },
-        {"files",      "put into its image what it needs, or into `env`", d->run.files_len > 0             },
-        {"settings",   "give them in `env`",                              d->settings || d->settings_schema},
-        {"checkpoint", "it takes no signals",                             d->job.checkpoint.signal != NULL },
-        {"health",     "ask an endpoint of it by http or tcp",            d->run.health.how == HEALTH_EXEC },
+        {"command",    "set the kernel command line with vm.append", d->command_len > 0               },
+        {"workdir",    "it has a disk of its own",                   d->workdir != NULL               },
+        {"rootfs",     "use an image",                               d->run.rootfs != NULL            },
+        {"run_as",     "it has users of its own",                    d->run.run_as != RUN_AS_DEFAULT  },
+        {"mounts",     "add the files to its image",                 d->run.mounts_len > 0            },
+        {"files",      "add the files to its image, or use `env`",   d->run.files_len > 0             },
+        {"settings",   "use `env`",                                  d->settings || d->settings_schema},
+        {"checkpoint", "it takes no signals",                        d->job.checkpoint.signal != NULL },
+        {"health",     "use http or tcp with an endpoint",           d->run.health.how == HEALTH_EXEC },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].given)
-            return err_set(err, EINVAL, "%s: a virtual machine has none; %s", rows[i].key, rows[i].instead);
+            return err_set(err, EINVAL, "%s: not supported for virtual machines; %s", rows[i].key, rows[i].instead);
     return 0;
 }
 
@@ -110,11 +111,11 @@ static int endpoints_check(const struct work_doc *d, bool vm, struct berth_err *
     for (size_t i = 0; i < d->endpoints_len; i++) {
         const struct endpoint *e = &d->endpoints[i];
         if (!vm && e->guest)
-            return err_set(err, EINVAL, "endpoints: guest: is of virtual machines; it has no runtime vm");
+            return err_set(err, EINVAL, "endpoints: guest: is only for virtual machines (runtime vm)");
         if (vm && !e->guest)
-            return err_set(err, EINVAL, "endpoints: %.80s: say which port of the guest, like guest: 22", e->name);
+            return err_set(err, EINVAL, "endpoints: %.80s: needs the port of the guest, like guest: 22", e->name);
         if (vm && e->listen == LISTEN_SOCKET)
-            return err_set(err, EINVAL, "endpoints: %.80s: a virtual machine takes no sockets", e->name);
+            return err_set(err, EINVAL, "endpoints: %.80s: sockets are not supported for virtual machines", e->name);
         if (vm && e->protocol == BERTH_SCTP)
             return err_set(err, EINVAL, "endpoints: %.80s: only tcp and udp reach a virtual machine", e->name);
     }
@@ -126,13 +127,13 @@ static int devices_check(const struct berth_shape *shape, struct berth_err *err)
 {
     if (shape->gpu.count > 0)
         return err_set(err, EINVAL,
-                       "gpu: a virtual machine has none; leave it out, or run it as a process or a container");
+                       "gpu: not supported for virtual machines; leave it out, or use a process or a container");
     for (size_t i = 0; i < shape->requests_len + shape->limits_len; i++) {
         const char *resource =
             i < shape->requests_len ? shape->requests[i].resource : shape->limits[i - shape->requests_len].resource;
         if (strncmp(resource, "hugepages-", strlen("hugepages-")) == 0)
             return err_set(err, EINVAL,
-                           "%.40s: a virtual machine has none; leave it out, or run it as a process or a container",
+                           "%.40s: not supported for virtual machines; leave it out, or use a process or a container",
                            resource);
     }
     return 0;
@@ -153,16 +154,15 @@ static int image_check(const struct work_doc *d, struct berth_err *err)
     if (!d->image && !vm->kernel)
         return err_set(err, EINVAL, "image: a virtual machine needs an image, or a vm.kernel");
     if (d->image && !url && *d->image != '/')
-        return err_set(err, EINVAL, "image: of a virtual machine it is a URL, or a path of its node");
+        return err_set(err, EINVAL, "image: of a virtual machine must be a URL or a path on its node");
     if (url && !vm->sha256)
-        return err_set(err, EINVAL, "vm: sha256: must be given with a URL, so that everybody gets the same image");
+        return err_set(err, EINVAL, "vm: sha256: must be given with a URL");
     if (vm->sha256 && !url)
-        return err_set(err, EINVAL, "vm: sha256: is for an image that is a URL");
+        return err_set(err, EINVAL, "vm: sha256: is only for an image that is a URL");
     if (vm->disk_bytes && !d->image)
-        return err_set(err, EINVAL, "vm: disk: there is no image to be its beginning");
+        return err_set(err, EINVAL, "vm: disk: needs an image");
     if ((vm->initrd || vm->append) && !vm->kernel)
-        return err_set(err, EINVAL, "vm: %s: there is no kernel; what is on the disk boots by itself",
-                       vm->initrd ? "initrd" : "append");
+        return err_set(err, EINVAL, "vm: %s: needs vm.kernel", vm->initrd ? "initrd" : "append");
     return 0;
 }
 
@@ -174,7 +174,7 @@ static bool is_vm(const struct work_doc *d)
 int vm_check(const struct work_doc *d, struct berth_err *err)
 {
     if (d->run.vm.given && !is_vm(d))
-        return err_set(err, EINVAL, "vm: its runtime is %.40s; leave that out", d->workload.shape.runtime);
+        return err_set(err, EINVAL, "vm: the runtime is %.40s; leave the runtime out", d->workload.shape.runtime);
     if (!is_vm(d))
         return endpoints_check(d, false, err);
     int rc = foreign_keys(d, err);

@@ -49,7 +49,7 @@ static int env_read(struct reader *r, const struct key *key, const json_t *value
     {
         char buf[QUOTE_MAX];
         if (!*name || strchr(name, '=') || strlen(name) > BERTH_NAME_MAX)
-            return err_set(r->err, EINVAL, "%s is no name of a variable", quote(name, buf));
+            return err_set(r->err, EINVAL, "%s is not a valid variable name", quote(name, buf));
         env[len] = (struct berth_label){text_keep(r, name), ""};
         int rc = json_is_null(member) ? 0 : argument_read(r, member, &env[len].value);
         if (rc < 0)
@@ -103,15 +103,15 @@ static int await_read(struct reader *r, const struct key *key, const json_t *val
 }
 
 static const struct key endpoint_rows[] = {
-    KEY("name", "text", "as clients ask for it; must be given", line_read, .at = offsetof(struct endpoint, name)),
-    KEY("protocol", "`tcp`, `udp` or `sctp`", "`tcp` if not given", word_read,
-        .at = offsetof(struct endpoint, protocol), .arg = protocol_words),
-    KEY("listen", "`port` or `socket`", "it is told its port, or handed the listening socket; `port` if not given",
+    KEY("name", "text", "the name that clients use; required", line_read, .at = offsetof(struct endpoint, name)),
+    KEY("protocol", "`tcp`, `udp` or `sctp`", "default: `tcp`", word_read, .at = offsetof(struct endpoint, protocol),
+        .arg = protocol_words),
+    KEY("listen", "`port` or `socket`", "the app gets the port number, or the listening socket; default: `port`",
         word_read, .at = offsetof(struct endpoint, listen), .arg = listen_words),
-    KEY("guest", "1 to 65535", "of a virtual machine: the port in it that is reached by this one; must be given there",
-        guest_read, .at = offsetof(struct endpoint, guest)),
+    KEY("guest", "1 to 65535", "for a virtual machine: the port of the guest; required there", guest_read,
+        .at = offsetof(struct endpoint, guest)),
     KEY("await", "true or false",
-        "of an app without `health`: an instance is ready when this tcp port accepts connections; true if not given",
+        "for an app without `health`: an instance is ready when this tcp port accepts connections; default: true",
         await_read, .at = offsetof(struct endpoint, eager)),
 };
 static KEY_TABLE(endpoint_keys, "endpoint", endpoint_rows);
@@ -143,7 +143,7 @@ static int endpoints_read(struct reader *r, const struct key *key, const json_t 
     for (size_t i = 0; rc == 0 && i < d->endpoints_len; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(d->endpoints[i].name, d->endpoints[j].name) == 0)
-                return in_item(r, i, err_set(r->err, EINVAL, "endpoint %s is there twice", d->endpoints[i].name));
+                return in_item(r, i, err_set(r->err, EINVAL, "endpoint %s is listed twice", d->endpoints[i].name));
     return rc;
 }
 
@@ -186,32 +186,34 @@ static int index_read(struct reader *r, const struct key *key, const json_t *val
 #define AT(field) offsetof(struct work_doc, field)
 #define LIST(field) .at = AT(field), .len_at = AT(field##_len)
 static const struct key work_rows[] = {
-    KEY("name", "text", "of an app or vm: makes its id; of a job: any text", line_read, .at = AT(name)),
-    KEY("owner", "user", "the caller if not given", line_read, .at = AT(owner)),
-    KEY("group", "group", "its owner's; the daemon's", line_read, .at = AT(group)),
-    KEY("hold", "true or false", "of a job: wait until released", bool_read, .at = AT(hold)),
-    KEY("stopped", "true or false", "of an app or vm: keep the description, run nothing", bool_read, .at = AT(stopped)),
-    KEY("cancelled", "true or false", "of a job, by its user; the daemon's", bool_read, .at = AT(cancelled)),
-    KEY("failed", "true or false", "it has failed, and is not tried again; the daemon's", bool_read, .at = AT(failed)),
-    KEY("ended", "true or false", "of an app or vm: it ended by itself; the daemon's", bool_read, .at = AT(ended)),
-    KEY("outcome", "text", "how it ended; the daemon's", word_read, .at = AT(outcome), .arg = outcome_words),
-    KEY("error", "text", "why it failed; the daemon's", said_read, .at = AT(error)),
-    KEY("command", "list of texts", "program and arguments, passed byte for byte", command_read, LIST(command)),
-    KEY("env", "{name: text}", "its environment", env_read, LIST(env)),
-    KEY("workdir", "path", "where it starts", path_read, .at = AT(workdir)),
+    KEY("name", "text", "app or vm: first part of the id; job: any text", line_read, .at = AT(name)),
+    KEY("owner", "user", "default: the caller", line_read, .at = AT(owner)),
+    KEY("group", "group", "group of the owner; set by the daemon", line_read, .at = AT(group)),
+    KEY("hold", "true or false", "job: hold until released", bool_read, .at = AT(hold)),
+    KEY("stopped", "true or false", "app or vm: keep the specification, run no instances", bool_read,
+        .at = AT(stopped)),
+    KEY("cancelled", "true or false", "job: cancelled by its user; set by the daemon", bool_read, .at = AT(cancelled)),
+    KEY("failed", "true or false", "failed, no further attempts; set by the daemon", bool_read, .at = AT(failed)),
+    KEY("ended", "true or false", "app or vm: ended by itself; set by the daemon", bool_read, .at = AT(ended)),
+    KEY("outcome", "text", "outcome; set by the daemon", word_read, .at = AT(outcome), .arg = outcome_words),
+    KEY("error", "text", "cause of the failure; set by the daemon", said_read, .at = AT(error)),
+    KEY("command", "list of texts", "program and arguments, passed unchanged", command_read, LIST(command)),
+    KEY("env", "{name: text}", "environment variables", env_read, LIST(env)),
+    KEY("workdir", "path", "working directory", path_read, .at = AT(workdir)),
     KEY("image", "text", "container image or VM image", path_read, .at = AT(image)),
-    KEY("resources", "{resource: amount}", "another word for `requests`", amounts_read,
-        .at = AT(workload.shape.requests), .len_at = AT(workload.shape.requests_len)),
-    KEY("endpoints", "list of {`name`, `protocol`, `listen`, `guest`, `await`}", "of an app or vm: ports it listens on",
+    KEY("resources", "{resource: amount}", "alias of `requests`", amounts_read, .at = AT(workload.shape.requests),
+        .len_at = AT(workload.shape.requests_len)),
+    KEY("endpoints", "list of {`name`, `protocol`, `listen`, `guest`, `await`}", "app or vm: ports that it listens on",
         endpoints_read, LIST(endpoints)),
-    KEY("settings", "{name: value}", "the app's own; checked against `settings_schema`", tree_read, .at = AT(settings)),
-    KEY("settings_schema", "{name: {`type`, ...}}", "what its settings may be", tree_read, .at = AT(settings_schema)),
+    KEY("settings", "{name: value}", "settings of the app, checked against `settings_schema`", tree_read,
+        .at = AT(settings)),
+    KEY("settings_schema", "{name: {`type`, ...}}", "schema of the settings", tree_read, .at = AT(settings_schema)),
     KEY("install", "{name: value}", "install configuration, never shown to the app", tree_read, .at = AT(install)),
-    KEY("weight", "0 to 100", "of its instances in `service_info`; 100 if not given", weight_read, .at = AT(weight)),
-    KEY("index", "whole number", "of its block of ports; the daemon's", index_read, .at = AT(port_index)),
-    KEY("restart", "whole number", "how often a restart was asked for; the daemon's", counter_read, .at = AT(restarts)),
-    KEY("system", "true or false", "a system service; the daemon's", bool_read, .at = AT(system)),
-    KEY("stoppable", "true or false", "of a system service: may be disabled; the daemon's", bool_read,
+    KEY("weight", "0 to 100", "weight of its instances in `service_info`; default: 100", weight_read, .at = AT(weight)),
+    KEY("index", "whole number", "index of its port block; set by the daemon", index_read, .at = AT(port_index)),
+    KEY("restart", "whole number", "number of requested restarts; set by the daemon", counter_read, .at = AT(restarts)),
+    KEY("system", "true or false", "a system service; set by the daemon", bool_read, .at = AT(system)),
+    KEY("stoppable", "true or false", "system service: may be disabled; set by the daemon", bool_read,
         .at = AT(stoppable)),
 };
 #undef LIST
@@ -227,9 +229,9 @@ static int foreign_keys(struct reader *r, const json_t *doc)
     static const struct {
         const char *key, *instead;
     } rows[] = {
-        {"count",     "is for cluster files; add objects one by one"        },
-        {"kind",      "is told by the collection; leave it out"             },
-        {"suspended", "say \"hold\" of a job, \"stopped\" of an app or a vm"},
+        {"count",     "is only for cluster files; add objects one by one"     },
+        {"kind",      "is set by the collection; leave it out"                },
+        {"suspended", "use \"hold\" for a job, \"stopped\" for an app or a vm"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const json_t *found = json_object_get(doc, rows[i].key);
@@ -238,7 +240,7 @@ static int foreign_keys(struct reader *r, const json_t *doc)
     }
     const json_t *requests = json_object_get(doc, "requests"), *resources = json_object_get(doc, "resources");
     if (requests && !json_is_null(requests) && resources && !json_is_null(resources))
-        return err_set(r->err, EINVAL, "resources: is another word for requests; give one of them");
+        return err_set(r->err, EINVAL, "resources: is an alias of requests; give only one");
     return 0;
 }
 

@@ -123,7 +123,7 @@ static int json_parse_each(const char *text, size_t len, const char *name, struc
         for (; counted < at; counted++)
             line += text[counted] == '\n';
         if (!is_json(text[at]))
-            return err_set(err, EINVAL, "%s:%zu: expected { or [; a file that starts as JSON goes on as JSON", name,
+            return err_set(err, EINVAL, "%s:%zu: expected { or [; all documents of a JSON file must be JSON", name,
                            line);
         json_error_t problem;
         json_t *root = json_loadb(text + at, len - at, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &problem);

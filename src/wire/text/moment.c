@@ -45,7 +45,7 @@ static int seconds_parse(const char *text, const struct decimal *d, int64_t *ret
     bool exact;
     int64_t ns;
     if (decimal_scale(d, (uint64_t)SECOND_NS, &ns, &exact) < 0)
-        return err_set(err, ERANGE, "%s is too far away", quote(text, shown));
+        return err_set(err, ERANGE, "%s is out of range", quote(text, shown));
     *ret_ns = ns; /* fractions of a nanosecond are dropped */
     return 0;
 }
@@ -65,7 +65,7 @@ int duration_parse_text(const char *text, int64_t *ret_ns, struct berth_err *err
             return err_set(err, EINVAL, "expected a duration like 30s, 10m, 2h or 30d, found %s", quote(text, shown));
         uint64_t unit = unit_read(d.rest, &len);
         if (!unit)
-            return err_set(err, EINVAL, "%s has a unit that is not known; there are ms s m h d w", quote(text, shown));
+            return err_set(err, EINVAL, "%s has an unknown unit; expected ms, s, m, h, d or w", quote(text, shown));
         int64_t part;
         bool exact;
         if (decimal_scale(&d, unit, &part, &exact) < 0 || __builtin_add_overflow(total, part, &total))
@@ -168,7 +168,7 @@ int timestamp_parse_text(const char *text, int64_t *ret_ns, struct berth_err *er
     if (rfc3339_read(text, &seconds, &ns)) {
         __int128 total = (__int128)seconds * SECOND_NS + ns;
         if (total < INT64_MIN || total > INT64_MAX)
-            return err_set(err, ERANGE, "%s is too far away", quote(text, shown));
+            return err_set(err, ERANGE, "%s is out of range", quote(text, shown));
         *ret_ns = (int64_t)total;
         return 0;
     }

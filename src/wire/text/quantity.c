@@ -46,7 +46,7 @@ static int milli_parse(const char *text, const struct decimal *d, uint64_t scale
     if (decimal_scale(d, scale, ret, &exact) < 0)
         return err_set(err, ERANGE, "%s is too large", quote(text, shown));
     if (!exact)
-        return err_set(err, EINVAL, "%s is finer than a thousandth", quote(text, shown));
+        return err_set(err, EINVAL, "%s has more than three decimal places", quote(text, shown));
     return 0;
 }
 
@@ -72,7 +72,7 @@ int quantity_parse_text(const char *resource, const char *text, int64_t *ret, st
     bool milli = strcmp(d.rest, "m") == 0;
     const struct unit *unit = unit_find(d.rest);
     if (!unit && !milli && *d.rest)
-        return err_set(err, EINVAL, "%s has a unit that is not known; there are %sk M G T P and Ki Mi Gi Ti Pi",
+        return err_set(err, EINVAL, "%s has an unknown unit; expected %sk, M, G, T, P, Ki, Mi, Gi, Ti or Pi",
                        quote(text, shown), is_cpu(resource) ? "m, " : "");
     uint64_t scale = unit ? unit->scale : 1;
     int64_t amount;

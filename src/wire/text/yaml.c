@@ -50,7 +50,7 @@ static bool wants_key(const struct builder *b)
 static int count(struct builder *b, yaml_mark_t at, size_t nodes)
 {
     if (nodes > DOCUMENT_NODES_MAX - b->nodes)
-        return fail(b, at, E2BIG, "too many values, counting each alias as what it stands for");
+        return fail(b, at, E2BIG, "too many values, including those of aliases");
     b->nodes += nodes;
     return 0;
 }
@@ -104,8 +104,8 @@ static int on_key(struct builder *b, const yaml_event_t *e)
     if (strlen(text) != e->data.scalar.length)
         return fail(b, e->start_mark, EINVAL, "a NUL character in a key");
     if (json_object_get(f->collection, text))
-        return err_set(b->err, EINVAL, "%s:%zu:%zu: the key \"%.64s\" stands here twice", b->name,
-                       e->start_mark.line + 1, e->start_mark.column + 1, text);
+        return err_set(b->err, EINVAL, "%s:%zu:%zu: the key \"%.64s\" is listed twice", b->name, e->start_mark.line + 1,
+                       e->start_mark.column + 1, text);
     f->key = mem_strdup(text);
     return count(b, e->start_mark, 1);
 }
@@ -142,7 +142,7 @@ static int on_scalar(struct builder *b, const yaml_event_t *e)
     } else {
         rc = yaml_scalar(text, len, &value);
         if (rc == -ERANGE)
-            return fail(b, e->start_mark, ERANGE, "a number too large to keep; put quotes around it if it is text");
+            return fail(b, e->start_mark, ERANGE, "the number is too large; put quotes around it if it is text");
         if (rc == -EDOM)
             return fail(b, e->start_mark, EDOM, "not a finite number; put quotes around it if it is text");
     }
@@ -151,7 +151,7 @@ static int on_scalar(struct builder *b, const yaml_event_t *e)
     if (tag && !as_text && !tag_agrees(tag, value)) {
         json_decref(value);
         return fail(b, e->start_mark, EINVAL,
-                    "the tag does not fit the value, or is none of str, int, float, bool, null");
+                    "the tag does not match the value, or is not one of str, int, float, bool, null");
     }
     anchor_close(b, anchor_open(b, e->data.scalar.anchor), value, 1, 0);
     return attach(b, e->start_mark, value, 0);
@@ -162,7 +162,7 @@ static int on_open(struct builder *b, const yaml_event_t *e)
     bool list = e->type == YAML_SEQUENCE_START_EVENT;
     const yaml_char_t *tag = list ? e->data.sequence_start.tag : e->data.mapping_start.tag;
     if (tag && !tag_is(tag, list ? "seq" : "map") && strcmp((const char *)tag, "!") != 0)
-        return fail(b, e->start_mark, EINVAL, "a tag that is not known here");
+        return fail(b, e->start_mark, EINVAL, "unknown tag");
     if (b->depth == DOCUMENT_DEPTH_MAX)
         return fail(b, e->start_mark, E2BIG, "nested too deeply");
     size_t nodes_from = b->nodes;
@@ -195,7 +195,7 @@ static int on_alias(struct builder *b, const yaml_event_t *e)
         return fail(b, e->start_mark, EINVAL, "an alias of an anchor that is not defined above");
     struct anchor anchor = b->anchors.at[name];
     if (!anchor.value)
-        return fail(b, e->start_mark, EINVAL, "an alias inside what it stands for");
+        return fail(b, e->start_mark, EINVAL, "the alias refers to itself");
     if (b->depth + anchor.height > DOCUMENT_DEPTH_MAX)
         return fail(b, e->start_mark, E2BIG, "nested too deeply");
     int rc = count(b, e->start_mark, anchor.nodes);
@@ -253,7 +253,7 @@ static int step_single(struct builder *b, const yaml_event_t *e)
         return on_value(b, e);
     if (e->type == YAML_DOCUMENT_START_EVENT || e->type == YAML_DOCUMENT_END_EVENT || is_nothing(e))
         return 0;
-    return fail(b, e->start_mark, EINVAL, "a second document; a file holds one, so put everything before the `---`");
+    return fail(b, e->start_mark, EINVAL, "only one document per file is allowed; put everything before the `---`");
 }
 
 /* Clears the anchors, which belong to one document. */
