@@ -33,7 +33,7 @@ static int links_check(const char *path, const char *what, struct berth_err *err
         if (lstat(*part ? part : "/", &st) < 0)
             return err_set(err, errno, "%s '%s': %s", what, path, strerror(errno));
         if (S_ISLNK(st.st_mode) ? st.st_uid != 0 : !owned_by_root(&st))
-            return err_set(err, EPERM, "%s '%s': '%s' must belong to root, and nobody else may write to it", what, path,
+            return err_set(err, EPERM, "%s '%s': '%s' must belong to root and be writable only by root", what, path,
                            part);
         *slash = '\0';
     }
@@ -46,18 +46,18 @@ static int root_check(const char *path, const char *what, struct stat *ret, stru
     char real[PATH_MAX];
     if (*path != '/' || !realpath(path, real))
         return err_set(err, *path == '/' ? errno : EINVAL, "%s '%s': %s", what, path,
-                       *path == '/' ? strerror(errno) : "give the whole path, from / on");
+                       *path == '/' ? strerror(errno) : "expected an absolute path");
     if (stat(real, ret) < 0)
         return err_set(err, errno, "%s '%s': %s", what, path, strerror(errno));
     if (!S_ISREG(ret->st_mode))
-        return err_set(err, EINVAL, "%s '%s' is no file", what, path);
+        return err_set(err, EINVAL, "%s '%s' is not a file", what, path);
     int rc = links_check(path, what, err);
     if (rc < 0)
         return rc;
     struct stat st = *ret;
     for (;;) {
         if (!owned_by_root(&st))
-            return err_set(err, EPERM, "%s '%s': '%s' must belong to root, and nobody else may write to it", what, path,
+            return err_set(err, EPERM, "%s '%s': '%s' must belong to root and be writable only by root", what, path,
                            *real ? real : "/");
         char *slash = strrchr(real, '/');
         if (!slash)
@@ -80,10 +80,11 @@ static int mail_command_check(const char *value, struct berth_err *err)
     for (size_t i = 0; *value == '/' && i < sizeof names / sizeof *names; i++)
         known = known || strcmp(slash + 1, names[i]) == 0;
     if (!known)
-        return err_set(err, EINVAL, "mail_command is the whole path of sendmail, msmtp or ssmtp, not '%s'", value);
+        return err_set(err, EINVAL, "mail_command: expected the absolute path of sendmail, msmtp or ssmtp, not '%s'",
+                       value);
     int rc = root_check(value, "mail_command", &st, err);
     if (rc == 0 && !(st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
-        rc = err_set(err, EACCES, "mail_command '%s' is no program", value);
+        rc = err_set(err, EACCES, "mail_command '%s' is not a program", value);
     return rc;
 }
 

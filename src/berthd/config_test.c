@@ -81,8 +81,8 @@ static void mistakes_are_told(void **state)
     } rows[] = {
         {"mail_command /usr/sbin/sendmail\n",  "line 1: expected NAME = VALUE"      },
         {"\nshell = /bin/sh\n",                "line 2: there is no setting 'shell'"},
-        {"mail_command = /bin/sh\n",           "the whole path of sendmail"         },
-        {"mail_command = sendmail\n",          "the whole path of sendmail"         },
+        {"mail_command = /bin/sh\n",           "the absolute path of sendmail"      },
+        {"mail_command = sendmail\n",          "the absolute path of sendmail"      },
         {"mail_command = /nowhere/sendmail\n", "No such file"                       },
     };
     struct folder *f = *state;

@@ -199,7 +199,7 @@ static void stop_asked(void *ctx)
     struct daemon *d = ctx;
 
     if (d->stop_ns) {
-        NOTE(d, LEVEL_WARN, "daemon.forced", LOG_TEXT("text", "a second signal: not waiting any longer"));
+        NOTE(d, LEVEL_WARN, "daemon.forced", LOG_TEXT("text", "second signal: stopping at once"));
         d->forced = true;
         loop_stop(d->loop);
         return;
@@ -216,7 +216,7 @@ static void stop_asked(void *ctx)
 
 static void hang_up(void *ctx)
 {
-    NOTE((struct daemon *)ctx, LEVEL_INFO, "daemon.hangup", LOG_TEXT("text", "there is nothing to read again"));
+    NOTE((struct daemon *)ctx, LEVEL_INFO, "daemon.hangup", LOG_TEXT("text", "no files to reload"));
 }
 
 static void watchdog_due(void *ctx)
@@ -269,9 +269,9 @@ static int store_start(struct daemon *d, const struct control_env *env, struct b
              LOG_TEXT("token_file", token_file.at));
         if (!made && access(token_file.at, F_OK) != 0)
             NOTE(d, LEVEL_WARN, "token.absent", LOG_TEXT("token_file", token_file.at),
-                 LOG_TEXT("text", "the cluster has been there before, so no token was written"));
+                 LOG_TEXT("text", "the cluster already exists, so no token was written"));
     } else if (!cluster_exists(o->data)) {
-        return err_set(err, ENOENT, "there is no cluster in %s; start once with --init to make one", o->data);
+        return err_set(err, ENOENT, "there is no cluster in %s; start once with --init to create one", o->data);
     }
     int rc = store_sqlite_open(o->data, &options, &d->store, err);
     if (rc == 0 && store_fd(d->store) >= 0)
@@ -289,8 +289,8 @@ static int secret_key_check(const struct daemon *d, bool there, struct berth_err
         return 0;
     return err_set(
         err, EBADMSG,
-        "%s/secret.key %s the key that the %zu secrets of this cluster are sealed under; put that file back (a "
-        "sealed backup has it), or start once with --new-secret-key and set the secrets again",
+        "%s/secret.key %s the key that encrypts the %zu secrets of this cluster; restore that file (an encrypted "
+        "backup has it), or start once with --new-secret-key and set the secrets again",
         o->data, there ? "is not" : "is gone, which is", fit.secrets);
 }
 
@@ -325,13 +325,14 @@ static int control_start(struct daemon *d, const struct control_env *env, struct
         &(struct control_post){.ctx = d, .run = post_run, .send = post_notice, .mail_command = d->config.mail_command});
     if (system_setting_stored(control_state(d->control), "mail_command"))
         NOTE(d, LEVEL_WARN, "setting.ignored", LOG_TEXT("setting", "mail_command"),
-             LOG_TEXT("text", "it is named in " DAEMON_CONFIG_PATH " or the file of --config, and nowhere else"));
+             LOG_TEXT("text", "set it only in " DAEMON_CONFIG_PATH " or the file of --config"));
     rc = control_uids_allot(d->control, &users, err);
     if (rc < 0)
         return rc;
     if (users)
         NOTE(d, LEVEL_INFO, "users.numbered", LOG_NUMBER("users", (int64_t)users),
-             LOG_TEXT("text", "each has one number on every node now; nodes move its files when nothing of it runs"));
+             LOG_TEXT("text", "each now has one user number (uid) on every node; a node changes the owner of the "
+                              "files when nothing of the user runs there"));
     (void)state_list(control_state(d->control), KIND_USER, &users);
     if (users == 0)
         return err_set(err, ENOENT, "the store in %s is empty; remove %s/store.db and start with --init", o->data,
@@ -570,11 +571,11 @@ int daemon_run(const struct daemon_options *options, FILE *ready, const struct l
         rc = loop_run(d.loop, err);
     if (rc == 0 && !d.forced && busy(&d))
         NOTE(&d, LEVEL_WARN, "daemon.late", LOG_NUMBER("busy", (int64_t)busy(&d)),
-             LOG_TEXT("text", "clients that were still sending or reading are cut off"));
+             LOG_TEXT("text", "open connections are being closed"));
     daemon_end(&d);
     if (rc == 0)
         NOTE(&d, LEVEL_INFO, "daemon.stopped");
     if (rc == 0 && d.forced)
-        return err_set(err, EINTR, "stopped by a second signal, before every request was answered");
+        return err_set(err, EINTR, "stopped by a second signal before every request was answered");
     return rc;
 }

@@ -88,8 +88,7 @@ static int key_file_read(const char *path, unsigned char ret[static KEY_LEN], bo
     sodium_memzero(text, sizeof text);
     return good ? 0
                 : err_set(err, EBADMSG,
-                          "%s holds no key (64 hexadecimal digits); restore it, or remove it and set all "
-                          "secrets again",
+                          "%s has no key (64 hexadecimal digits); restore it, or remove it and set all secrets again",
                           path);
 }
 
@@ -185,7 +184,7 @@ static int aside_make(const char *aside, const char *copy, const struct control_
 static int folder_make(const char *dir, struct berth_err *err)
 {
     if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-        return err_set(err, errno, "cannot make the data folder %s: %s", dir, strerror(errno));
+        return err_set(err, errno, "cannot create the data folder %s: %s", dir, strerror(errno));
     int rc = parent_sync(dir);
     return rc < 0 ? err_set(err, -rc, "cannot sync the folder that holds %s: %s", dir, strerror(-rc)) : 0;
 }
@@ -206,7 +205,7 @@ int cluster_init(const char *dir, const char *token_file, const struct control_e
     CLEANUP(mem) char *copy = path_of(aside, "cluster");
     aside_remove(aside);
     if (mkdir(aside, 0700) < 0)
-        return err_set(err, errno, "cannot make the folder %s: %s", aside, strerror(errno));
+        return err_set(err, errno, "cannot create the folder %s: %s", aside, strerror(errno));
     rc = aside_make(aside, copy, env, token, err);
     if (rc == 0) {
         size_t len = strlen(token);

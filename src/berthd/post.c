@@ -54,7 +54,7 @@ static int post_url(const struct notice_post *p, struct berth_err *err)
     if (rc == 0)
         rc = client_do(client, &request, &answer, err);
     if (rc == 0 && (answer.status < OK_MIN || answer.status > OK_MAX))
-        rc = err_set(err, EBADMSG, "it answers %d", answer.status);
+        rc = err_set(err, EBADMSG, "status %d", answer.status);
     client_answer_done(&answer);
     client_free(client);
     return rc;
@@ -125,7 +125,7 @@ static int post_command(const struct notice_post *p, struct berth_err *err)
     int ends[2] = {-1, -1};
     pid_t pid = -1;
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_set(err, errno, "no pipe: %s", strerror(errno));
+        return err_set(err, errno, "cannot create a pipe: %s", strerror(errno));
     int rc = spawn(p, ends[0], &pid);
     (void)close(ends[0]);
     (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
@@ -167,5 +167,7 @@ int post_send(const struct notice_post *p, struct berth_err *detail, struct bert
     if (rc == -EBADMSG)
         return err_set(err, EIO, "%s", detail->text);
     return err_set(err, rc == -EINVAL ? EINVAL : EIO, "%s",
-                   p->url ? "the URL cannot be reached, or may not be posted to" : "the mail server does not take it");
+                   p->url ? "the URL cannot be reached, or posting to it is not allowed"
+                          : "the mail server rejected the "
+                            "message");
 }

@@ -168,7 +168,8 @@ static void headers_make(struct headers *h, const struct answer *a)
 static void file_answer(struct exchange *x, const struct answer *a, const struct http_header *headers)
 {
     static const char lost[] =
-        "{\"error\":{\"code\":\"unavailable\",\"message\":\"the file is gone before it could be sent; try again\"}}\n";
+        "{\"error\":{\"code\":\"unavailable\",\"message\":\"the file was deleted before it could be sent; try "
+        "again\"}}\n";
     struct stat size;
     int fd = open(a->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
@@ -281,7 +282,7 @@ static void refuse_body(struct http_exchange *http, uint64_t max)
     int len =
         snprintf(text, sizeof text,
                  max ? "{\"error\":{\"code\":\"too-large\",\"message\":\"the body may have at most %llu bytes\"}}\n"
-                     : "{\"error\":{\"code\":\"too-large\",\"message\":\"this route takes no body\"}}\n",
+                     : "{\"error\":{\"code\":\"too-large\",\"message\":\"this route accepts no body\"}}\n",
                  (unsigned long long)max);
     http_answer(http, 413, NULL, "application/json", text, (size_t)len);
 }

@@ -73,17 +73,18 @@ static struct formula *formula_of(lua_State *l)
 static void too_long(lua_State *l, lua_Debug *at)
 {
     (void)at;
-    luaL_error(l, "it takes more than %d steps", (int)FORMULA_STEPS_MAX);
+    luaL_error(l, "the formula takes more than %d steps", (int)FORMULA_STEPS_MAX);
 }
 
 static int unknown_name(lua_State *l)
 {
-    return luaL_error(l, "there is no \"%s\" here", lua_type(l, 2) == LUA_TSTRING ? lua_tostring(l, 2) : "?");
+    return luaL_error(l, "\"%s\" is not available in a formula",
+                      lua_type(l, 2) == LUA_TSTRING ? lua_tostring(l, 2) : "?");
 }
 
 static int no_keeping(lua_State *l)
 {
-    return luaL_error(l, "nothing can be kept in \"%s\"; write local %s = ...",
+    return luaL_error(l, "\"%s\" cannot be set; write local %s = ...",
                       lua_type(l, 2) == LUA_TSTRING ? lua_tostring(l, 2) : "?",
                       lua_type(l, 2) == LUA_TSTRING ? lua_tostring(l, 2) : "x");
 }
@@ -93,7 +94,7 @@ static int attribute(lua_State *l)
 {
     struct formula *f = formula_of(l);
     if (lua_type(l, 2) != LUA_TSTRING)
-        return luaL_error(l, "attr has names, not %s", luaL_typename(l, 2));
+        return luaL_error(l, "attr: expected a name as the key, not %s", luaL_typename(l, 2));
     const char *name = lua_tostring(l, 2), *found = "";
     for (size_t i = 0; i < f->in->word_names_len; i++)
         if (strcmp(f->in->word_names[i], name) == 0)
@@ -175,7 +176,8 @@ static int say(const struct formula *f, const char *message, struct berth_err *e
 {
     const char *rest = message;
     if (strcmp(message, "not enough memory") == 0)
-        return err_set(err, EINVAL, "%s: it needs more than %d KiB of memory", f->name, FORMULA_MEMORY_MAX / 1024);
+        return err_set(err, EINVAL, "%s: the formula needs more than %d KiB of memory", f->name,
+                       FORMULA_MEMORY_MAX / 1024);
     if (strncmp(rest, "line:", 5) == 0) {
         char *end;
         unsigned long line = strtoul(rest + 5, &end, 10);
@@ -204,7 +206,7 @@ static int load_text(struct formula *f, const char *head, const char *text, stru
         return 0;
     }
     const char *message = lua_tostring(f->l, scan_names(text, "return") ? -1 : -2);
-    return say(f, message ? message : "it cannot be read", err);
+    return say(f, message ? message : "the formula cannot be read", err);
 }
 
 /* Empties the function's environment, and stores all arguments that are equal for every row. */
@@ -275,10 +277,10 @@ static int run_rows(lua_State *l)
         lua_sethook(l, too_long, LUA_MASKCOUNT, FORMULA_STEPS_MAX);
         lua_call(l, len, 1);
         if (lua_type(l, -1) != LUA_TNUMBER)
-            return luaL_error(l, "it gives %s, not a number", luaL_typename(l, -1));
+            return luaL_error(l, "the formula returns %s, not a number", luaL_typename(l, -1));
         double x = lua_tonumber(l, -1);
         if (x != x)
-            return luaL_error(l, "it gives no number (0/0, or the logarithm or root of less than 0)");
+            return luaL_error(l, "the result is not a number (0/0, or the logarithm or root of a negative number)");
         f->keys[f->row] = key_of(x);
         lua_pop(l, 1);
     }
@@ -289,7 +291,7 @@ static int fail_row(struct formula *f, struct berth_err *err)
 {
     const struct berth_factors *in = f->in;
     size_t i = f->row;
-    int rc = say(f, lua_type(f->l, -1) == LUA_TSTRING ? lua_tostring(f->l, -1) : "it failed", err);
+    int rc = say(f, lua_type(f->l, -1) == LUA_TSTRING ? lua_tostring(f->l, -1) : "the formula failed", err);
     if (!err || i >= in->len)
         return rc;
     char *end = err->text + strlen(err->text);
@@ -364,7 +366,7 @@ static int build(struct formula *f, const char *text, struct berth_err *err)
 {
     CLEANUP(str) struct str head = {0};
     if (!f->l)
-        return err_set(err, ENOMEM, "%s: there is no memory for it", f->name);
+        return err_set(err, ENOMEM, "%s: not enough memory", f->name);
     int rc = scan_check(text, err);
     if (rc)
         return err_prefix(err, "%s", f->name);

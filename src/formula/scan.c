@@ -102,7 +102,7 @@ int scan_check(const char *text, struct berth_err *err)
         } else if (*at == '^') {
             return refuse(text, at, "^ cannot be used in a formula; write pow(x, y)", err);
         } else if (at[0] == '.' && at[1] == '.') {
-            return refuse(text, at, ".. cannot be used in a formula: it gives numbers, not texts", err);
+            return refuse(text, at, ".. cannot be used in a formula: the result is a number, not text", err);
         } else {
             at++;
         }

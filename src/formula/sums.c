@@ -8,7 +8,7 @@
 static double number(lua_State *l, int at)
 {
     if (lua_type(l, at) != LUA_TNUMBER)
-        return (double)luaL_error(l, "a number was expected, not %s", luaL_typename(l, at));
+        return (double)luaL_error(l, "expected a number, not %s", luaL_typename(l, at));
     return lua_tonumber(l, at);
 }
 

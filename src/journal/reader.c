@@ -119,7 +119,9 @@ static int open_file(struct journal *j, const char *path, struct berth_err *err)
     if (S_ISDIR(st.st_mode)) {
         int rc = shelf_add_folder(&j->shelf, path, err);
         if (rc == 0 && j->shelf.items.len == before)
-            return err_set(err, ENOENT, "%s has no segments of a journal (NNNNNN.seg); of a daemon's folder say --data",
+            return err_set(err, ENOENT,
+                           "%s has no segments of a journal (NNNNNN.seg); for the folder of a daemon "
+                           "use --data",
                            path);
         return rc;
     }
@@ -138,8 +140,8 @@ int journal_open(const struct journal_sources *sources, struct journal **ret, st
     int rc = 0;
     if (!sources->data == !sources->files_len)
         return err_set(err, EINVAL,
-                       sources->data ? "a daemon's folder and files cannot be read together"
-                                     : "there is nothing to read: no folder of a daemon, and no file");
+                       sources->data ? "the folder of a daemon and files cannot be read together"
+                                     : "nothing to read: expected the folder of a daemon, or files");
     if (sources->data)
         rc = open_data(j, sources->data, err);
     for (size_t i = 0; rc == 0 && i < sources->files_len; i++)
@@ -203,7 +205,7 @@ static int visit_log_record(void *ctx, const struct store_record *record)
     if (r->last && record->seq == r->last + 1 &&
         record->chain != store_chain(r->chain, record->seq, record->revision, record->record))
         return err_set(r->err, EBADMSG,
-                       "record %" PRIu64 " of the log does not follow the segments: they are of another history",
+                       "record %" PRIu64 " of the log does not follow the segments: they belong to another history",
                        record->seq);
     return visit_record(r, record);
 }
@@ -298,7 +300,7 @@ static int read_line(struct reading *r, struct bytes line, struct str *key)
     struct segment_line l;
     int rc = 0;
     if (!segment_line_read(line, key, &l))
-        return err_set(r->err, EBADMSG, "%s: a line is neither a record nor a document of a journal", r->j->lines);
+        return err_set(r->err, EBADMSG, "%s: a line is neither a journal record nor a document", r->j->lines);
     if (!r->started)
         rc = start(r,
                    l.document          ? JOURNAL_FROM_DOCUMENTS
@@ -311,8 +313,8 @@ static int read_line(struct reading *r, struct bytes line, struct str *key)
     bool follows = r->last == 0 || record->seq == r->last + 1;
     if (follows && (r->last || record->seq == 1) &&
         record->chain != store_chain(r->chain, record->seq, record->revision, record->record))
-        return err_set(r->err, EBADMSG, "%s is damaged: the chain of its records breaks at record %" PRIu64,
-                       r->j->lines, record->seq);
+        return err_set(r->err, EBADMSG, "%s is damaged: the hash chain breaks at record %" PRIu64, r->j->lines,
+                       record->seq);
     if (!follows)
         rc = start(r, JOURNAL_FROM_UNKNOWN, 0, record->seq);
     return rc ? rc : visit_record(r, record);

@@ -154,15 +154,15 @@ int seal_next(const struct seal_options *o, struct segment *ret, struct berth_er
     struct berth_err unheard;
     err = err ? err : &unheard;
     if (mkdir(o->dir, 0700) < 0 && errno != EEXIST)
-        return err_set(err, errno, "cannot make %s: %s", o->dir, strerror(errno));
+        return err_set(err, errno, "cannot create %s: %s", o->dir, strerror(errno));
     int rc = shelf_add_folder(&s, o->dir, err);
     if (rc < 0)
         return rc;
     struct segment head = head_of(o, &s), made;
     if (head.first > o->upto + 1)
         return err_set(err, ENOTUNIQ,
-                       "the segments in %s go up to record %" PRIu64 ", but the log only up to %" PRIu64
-                       ": they are of another history; move them to another folder",
+                       "the segments in %s go up to record %" PRIu64 ", but the log ends at %" PRIu64
+                       ": they belong to another history; move them to another folder",
                        o->dir, head.first - 1, o->upto);
     if (head.first > o->upto && head.base != SEGMENT_CHECKPOINT)
         return 0;

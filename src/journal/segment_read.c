@@ -29,7 +29,7 @@ static void opened_cleanup(struct opened *o)
 
 static int damaged(const struct opened *o, struct berth_err *err, const char *what)
 {
-    return err_set(err, EBADMSG, "%s is no segment of a journal, or is damaged: %s", o->path, what);
+    return err_set(err, EBADMSG, "%s is not a segment of a journal, or is damaged: %s", o->path, what);
 }
 
 static int get(const struct opened *o, uint64_t offset, void *buf, size_t len, struct berth_err *err)
@@ -41,7 +41,7 @@ static int get(const struct opened *o, uint64_t offset, void *buf, size_t len, s
         if (n < 0)
             return err_set(err, errno, "cannot read %s: %s", o->path, strerror(errno));
         if (n == 0)
-            return damaged(o, err, "it ends too soon");
+            return damaged(o, err, "the file is truncated");
         done += (size_t)n;
     }
     return 0;
@@ -61,7 +61,7 @@ static int skipped_read(const struct opened *o, uint64_t offset, char **ret, siz
         return rc;
     uint32_t len = word_at(head + 4);
     if (word_at(head) != SKIPPED_MAGIC || len > FOOT_MAX)
-        return damaged(o, err, "it does not have the marks of one");
+        return damaged(o, err, "the signature is missing");
     char *text = mem_alloc(len + 1);
     rc = get(o, offset + SKIPPED_HEAD, text, len, err);
     if (rc < 0) {
@@ -85,10 +85,10 @@ static int head_read(struct opened *o, struct berth_err *err)
     struct segment *s = &o->said;
     uint64_t version = scan_u64(head, "berth_journal", 0);
     if (version > SEGMENT_VERSION)
-        return err_set(err, ENOTSUP, "%s is of a newer version (%" PRIu64 ", this program knows up to %d); upgrade",
+        return err_set(err, ENOTSUP, "%s is of a newer version (%" PRIu64 ", this program supports up to %d); upgrade",
                        o->path, version, SEGMENT_VERSION);
     if (version == 0 || !scan_member(head, "base", &base))
-        return damaged(o, err, "its head cannot be read");
+        return damaged(o, err, "the header cannot be read");
     s->base = SEGMENT_BASES;
     for (unsigned i = 0; i < SEGMENT_BASES; i++)
         if (base.len == strlen(segment_bases[i]) + 2 &&
@@ -101,8 +101,8 @@ static int head_read(struct opened *o, struct berth_err *err)
     s->previous = scan_hex(head, "previous", 0);
     s->hash = hash_bytes(text, len, 0);
     if (s->base == SEGMENT_BASES || s->number == 0 || s->first == 0)
-        return damaged(o, err, "its head cannot be read");
-    o->frames_end = SKIPPED_HEAD + len; /* preliminary value */
+        return damaged(o, err, "the header cannot be read");
+    o->frames_end = SKIPPED_HEAD + len; /* as far as is known yet */
     return 0;
 }
 
@@ -117,19 +117,19 @@ static int frames_read(struct opened *o, struct bytes list, struct berth_err *er
         struct frame f;
         for (size_t i = 0; i < 4; i++) {
             if (!scan_next(one, &in, &part) || part.len == 0 || part.len > 20)
-                return damaged(o, err, "its index cannot be read");
+                return damaged(o, err, "the index cannot be read");
             for (size_t k = 0; k < part.len; k++)
                 numbers[i] = numbers[i] * 10 + (uint64_t)(((const char *)part.at)[k] - '0');
         }
         if (!scan_next(one, &in, &part) || part.len != 18)
-            return damaged(o, err, "its index cannot be read");
+            return damaged(o, err, "the index cannot be read");
         f = (struct frame){numbers[0], numbers[1], numbers[2], numbers[3], 0};
         for (size_t k = 1; k < 17; k++) {
             char c = ((const char *)part.at)[k];
             f.hash = f.hash << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
         }
         if (f.offset != offset || f.bytes > FRAME_PACKED_MAX || f.unpacked > FRAME_BYTES + (uint64_t)SEGMENT_LINE_MAX)
-            return damaged(o, err, "its index is wrong");
+            return damaged(o, err, "the index is invalid");
         offset += f.bytes;
         o->said.hash = hash_pair(o->said.hash, f.hash);
         vec_push(&o->frames, f);
@@ -143,13 +143,13 @@ static int foot_read(struct opened *o, struct berth_err *err)
     unsigned char tail[FOOT_TAIL];
     struct segment *s = &o->said;
     if (s->file_bytes < FOOT_TAIL)
-        return damaged(o, err, "it ends too soon");
+        return damaged(o, err, "the file is truncated");
     int rc = get(o, s->file_bytes - FOOT_TAIL, tail, sizeof tail, err);
     if (rc < 0)
         return rc;
     uint64_t text_len = word_at(tail);
     if (memcmp(tail + 4, FOOT_MARK, 4) != 0 || text_len + FOOT_TAIL + SKIPPED_HEAD > s->file_bytes)
-        return damaged(o, err, "its end is missing");
+        return damaged(o, err, "the end is missing");
     uint64_t begin = s->file_bytes - FOOT_TAIL - text_len - SKIPPED_HEAD;
     CLEANUP(mem) char *text = NULL;
     size_t len = 0;
@@ -160,7 +160,7 @@ static int foot_read(struct opened *o, struct berth_err *err)
     struct bytes foot = {text, (size_t)text_len}, list = {0};
     const char *hashed = memmem(text, len, "],\"hash\":", 9);
     if (len != text_len + FOOT_TAIL || !scan_member(foot, "frames", &list) || !hashed)
-        return damaged(o, err, "its foot cannot be read");
+        return damaged(o, err, "the footer cannot be read");
     s->last = scan_u64(foot, "last", 0);
     s->last_revision = scan_u64(foot, "last_revision", 0);
     s->chain = scan_hex(foot, "chain", 0);
@@ -175,7 +175,7 @@ static int foot_read(struct opened *o, struct berth_err *err)
         return rc;
     s->hash = hash_bytes(text, (size_t)(hashed + 1 - text), s->hash);
     if (s->hash != scan_hex(foot, "hash", 0) || o->frames_end != begin)
-        return damaged(o, err, "its checksum is wrong");
+        return damaged(o, err, "the checksum is wrong");
     return 0;
 }
 
@@ -248,7 +248,7 @@ static int line_visit(struct walk *w, struct bytes line)
     struct segment_line l;
     const struct segment_visitor *v = w->visitor;
     if (!segment_line_read(line, &w->key, &l))
-        return damaged(w->o, w->err, "a line of it is neither a record nor a document");
+        return damaged(w->o, w->err, "a line is neither a record nor a document");
     if (l.document) {
         w->documents++;
         return v->document ? v->document(v->ctx, l.key, l.revision, l.doc) : 0;
@@ -256,8 +256,7 @@ static int line_visit(struct walk *w, struct bytes line)
     const struct store_record *r = &l.record;
     if (r->seq != w->next || r->revision <= w->revision ||
         (w->chain_known && !v->unchained && r->chain != store_chain(w->chain, r->seq, r->revision, r->record)))
-        return err_set(w->err, EBADMSG, "%s is damaged: the chain of its records breaks at record %" PRIu64, w->o->path,
-                       r->seq);
+        return err_set(w->err, EBADMSG, "%s is damaged: the hash chain breaks at record %" PRIu64, w->o->path, r->seq);
     w->next++;
     w->revision = r->revision;
     w->chain = r->chain;
@@ -271,7 +270,7 @@ static int lines_visit(struct walk *w, const char *at, size_t len)
     for (const char *end = at + len; rc == 0 && at < end;) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop)
-            return damaged(w->o, w->err, "its last line has no end");
+            return damaged(w->o, w->err, "the last line is incomplete");
         rc = line_visit(w, (struct bytes){at, (size_t)(stop - at)});
         at = stop + 1;
     }
@@ -328,7 +327,7 @@ int segment_walk(const char *path, uint64_t from_seq, const struct segment_visit
         rc = frame_visit(&w, i);
     if (rc == 0 &&
         (w.next != o.said.last + 1 || w.documents != o.said.documents || (w.chain_known && w.chain != o.said.chain)))
-        rc = damaged(&o, w.err, "it does not have what its foot says");
+        rc = damaged(&o, w.err, "the contents do not match the footer");
     str_done(&w.key);
     return rc;
 }

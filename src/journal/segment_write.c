@@ -102,7 +102,7 @@ int segment_create(const char *path, const struct segment *head, struct segment_
     (void)unlink(path);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return err_set(err, errno, "cannot make %s: %s", path, strerror(errno));
+        return err_set(err, errno, "cannot create %s: %s", path, strerror(errno));
     struct segment_writer *w = mem_zalloc(sizeof *w);
     *w = (struct segment_writer){.path = mem_strdup(path), .fd = fd, .seen = *head, .zstd = ZSTD_createCCtx()};
     struct segment *s = &w->seen;
@@ -120,7 +120,7 @@ int segment_create(const char *path, const struct segment *head, struct segment_
              SEGMENT_VERSION, s->number, segment_bases[s->base], s->first, s->base_revision, s->chain_before,
              s->previous);
     s->hash = hash_bytes(text.at, text.len, 0);
-    int rc = w->zstd ? 0 : err_set(err, ENOMEM, "there is no memory to pack %s", path);
+    int rc = w->zstd ? 0 : err_set(err, ENOMEM, "not enough memory to compress %s", path);
     if (rc == 0) {
         (void)ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, LEVEL);
         (void)ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_checksumFlag, 1);
@@ -146,7 +146,7 @@ static int frame_end(struct segment_writer *w, struct berth_err *err)
     }
     size_t len = ZSTD_compress2(w->zstd, w->packed, w->packed_cap, w->lines.at, w->lines.len);
     if (ZSTD_isError(len))
-        return err_set(err, EIO, "cannot pack %s: %s", w->path, ZSTD_getErrorName(len));
+        return err_set(err, EIO, "cannot compress %s: %s", w->path, ZSTD_getErrorName(len));
     struct frame frame = {w->offset, len, w->lines.len, w->lines_first, hash_bytes(w->packed, len, 0)};
     vec_push(&w->frames, frame);
     w->seen.hash = hash_pair(w->seen.hash, frame.hash);
@@ -175,8 +175,9 @@ int segment_add_record(struct segment_writer *w, const struct store_record *reco
         return err_set(err, EBADMSG, "record %" PRIu64 " does not follow record %" PRIu64 " of %s", record->seq,
                        s->last, w->path);
     if (memchr(record->record.at, '\n', record->record.len))
-        return err_set(err, EBADMSG, "record %" PRIu64 " has a line break, which no record has", record->seq);
-    int rc = s->last < s->first ? frame_end(w, err) : 0; /* documents have their own frames */
+        return err_set(err, EBADMSG, "record %" PRIu64 " has a line break, which is not allowed in a record",
+                       record->seq);
+    int rc = s->last < s->first ? frame_end(w, err) : 0; /* documents have frames of their own */
     if (rc < 0)
         return rc;
     if (w->lines.len == 0)

@@ -48,7 +48,9 @@ int shelf_add_file(struct shelf *s, const char *path, struct berth_err *err)
             other->path = mem_strdup(path);
             return 0;
         }
-        return err_set(err, EEXIST, "%s and %s are both segment %" PRIu64 ", of two histories; name one of them",
+        return err_set(err, EEXIST,
+                       "%s and %s are both segment %" PRIu64 ", of different histories; choose one of "
+                       "them",
                        other->path, path, item.segment.number);
     }
     item.path = mem_strdup(path);
@@ -142,7 +144,7 @@ static int move_one(const char *from, const char *exported, uint64_t number, str
     if (rc == 0)
         rc = segment_look(to, &is, err);
     if (rc == 0 && is.hash != was.hash)
-        rc = err_set(err, EEXIST, "%s is there already and is another one than %s; move it away", to, from);
+        rc = err_set(err, EEXIST, "%s already exists and differs from %s; move it away", to, from);
     if (rc == 0 && unlink(from) < 0)
         rc = err_set(err, errno, "cannot remove %s, which was copied to %s: %s", from, to, strerror(errno));
     return rc;
@@ -163,7 +165,7 @@ int shelf_retain(const struct shelf_retention *r, size_t *ret, struct berth_err 
         if (at->to_ns >= r->before_ns && bytes <= r->bytes_max)
             break;
         if (r->exported && moved == 0 && mkdir(r->exported, 0700) < 0 && errno != EEXIST)
-            rc = err_set(err, errno, "cannot make %s: %s", r->exported, strerror(errno));
+            rc = err_set(err, errno, "cannot create %s: %s", r->exported, strerror(errno));
         if (rc == 0 && r->exported)
             rc = move_one(s.items.at[i].path, r->exported, at->number, err);
         else if (rc == 0 && unlink(s.items.at[i].path) < 0)

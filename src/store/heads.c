@@ -152,16 +152,16 @@ const char *heads_load(struct heads *h, const struct change *change, uint64_t sw
     if (change->place <= swept) {
         /* The replaced row is deleted by now, and so is every deletion. */
         if (head || change->gone)
-            wrong = "was to be forgotten by a compaction";
+            wrong = "should have been deleted by a compaction";
         else if (change->created == 0 || change->created > revision)
-            wrong = "has an impossible revision of creation";
+            wrong = "has an invalid creation revision";
     } else {
         if (change->replaced != (head ? head->place : 0))
-            wrong = "does not follow the change before it";
+            wrong = "does not follow the previous change";
         else if (change->gone && !head)
-            wrong = "deletes what was not there";
+            wrong = "deletes a key that does not exist";
         else if (change->created != (head ? head->created : revision))
-            wrong = "has an impossible revision of creation";
+            wrong = "has an invalid creation revision";
     }
     if (wrong)
         return wrong;

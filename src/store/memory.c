@@ -134,7 +134,7 @@ static void happen(struct memory *m, struct queued *q)
             q->result = (struct store_result){.revision = m->revision};
             return;
         }
-        queued_fail(q, m->fail_code, "the store was told to fail");
+        queued_fail(q, m->fail_code, "the store was set to fail");
         return;
     }
     if (!heads_apply(&m->heads, q, m->revision + 1))
@@ -354,7 +354,7 @@ static int memory_compact(struct store *s, uint64_t revision, struct berth_err *
 static int memory_backup(struct store *s, const char *path, struct berth_err *err)
 {
     (void)s;
-    return err_set(err, ENOTSUP, "%s: a store in memory cannot be backed up to a file", path);
+    return err_set(err, ENOTSUP, "%s: an in-memory store cannot be backed up to a file", path);
 }
 
 static uint64_t memory_size(const struct store *s)

@@ -17,7 +17,7 @@ static int sqlite_submit(struct store *base, const struct store_txn *txn, store_
 {
     struct sqlite_store *s = sqlite_of(base);
     if (s->readonly)
-        return err_set(err, EROFS, "%s is open for reading only", s->path);
+        return err_set(err, EROFS, "%s is open read-only", s->path);
 
     struct queued *q = queued_new(txn, done, ctx);
     int rc = 0;
@@ -96,7 +96,7 @@ static int sqlite_compact(struct store *base, uint64_t revision, struct berth_er
 {
     struct sqlite_store *s = sqlite_of(base);
     if (s->readonly)
-        return err_set(err, EROFS, "%s is open for reading only", s->path);
+        return err_set(err, EROFS, "%s is open read-only", s->path);
     int rc = sqlite_call(s, sqlite_writer_compact, &revision, err);
     if (rc == 0)
         s->compacted = revision;
@@ -180,8 +180,7 @@ static int use_wal(struct db *db, struct berth_err *err)
     if (sqlite3_step(row) != SQLITE_DONE) /* an unfinished statement would keep its locks */
         return db_failed(db, err);
     if (!wal)
-        return err_set(err, ENOTSUP, "%s: the file system cannot share memory; put the store on a local disk",
-                       db->path);
+        return err_set(err, ENOTSUP, "%s: the file system does not support shared memory; use a local disk", db->path);
     return 0;
 }
 
@@ -205,8 +204,7 @@ static int open_readonly(struct sqlite_store *s, uint64_t acked, struct berth_er
     if (rc == 0)
         rc = db_number(&s->reader, "PRAGMA user_version", &version, err);
     if (rc == 0 && version < STORE_FORMAT_READ)
-        rc = err_set(err, ENOTSUP, "%s has an older format; open it once for writing, which brings it up to date",
-                     s->path);
+        rc = err_set(err, ENOTSUP, "%s has an older format; open it once for writing to upgrade it", s->path);
     if (rc == 0)
         rc = ledger_verify(&s->reader, &s->ledger, err);
     if (rc == 0)

@@ -79,8 +79,9 @@ int folder_acked(const struct folder *f, uint64_t *ret, struct berth_err *err)
         (void)nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
     return err_set(err, EBADMSG,
-                   "the checksums of %s/%s and its copy %s are wrong, so how much was acknowledged is not known; "
-                   "restore a backup, or, to go on with what the store has, remove both files",
+                   "the checksums of %s/%s and its copy %s are wrong, so the last acknowledged revision is "
+                   "unknown; restore a backup, or remove both files to continue with the present contents of the "
+                   "store",
                    f->path, names[0], names[1]);
 }
 

@@ -51,7 +51,7 @@ int change_row_write(struct db *db, struct ledger *ledger, struct queued *q, str
     int rc = 0;
 
     if (now->revision >= STORE_REVISION_MAX)
-        return db_damaged(db, err, "its revisions are used up");
+        return db_damaged(db, err, "the store has no revisions left");
     if (!heads_apply(&ledger->heads, q, now->revision + 1))
         return 0;
     now->revision++;
@@ -72,7 +72,7 @@ static int drop_change(struct db *db, uint64_t place, uint64_t *digest, struct b
         *digest -= (uint64_t)sqlite3_column_int64(row, 0);
         code = sqlite3_step(row);
     } else if (code == SQLITE_DONE) {
-        rc = db_damaged(db, err, "a change that was to be forgotten is missing");
+        rc = db_damaged(db, err, "a change that should be compacted is missing");
     }
     if (rc == 0 && code != SQLITE_DONE)
         rc = db_failed(db, err);

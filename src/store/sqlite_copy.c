@@ -47,7 +47,7 @@ static int copy_whole(struct db *from, const char *path, uint64_t *ret, struct b
 
 static int refuse_existing(const char *path, struct berth_err *err)
 {
-    return err_set(err, EEXIST, "%s is there already; choose another name or move it away", path);
+    return err_set(err, EEXIST, "%s already exists; choose another name or move it away", path);
 }
 
 int sqlite_backup(struct store *base, const char *path, struct berth_err *err)
@@ -78,8 +78,8 @@ static int check_alone(const char *backup, struct berth_err *err)
     struct stat st;
     str_addf(&wal, "%s-wal", backup);
     if (stat(wal.at, &st) == 0 && st.st_size > 0)
-        return err_set(err, EINVAL, "%s is a store in use, not a backup (there is %s); make a backup of it first",
-                       backup, wal.at);
+        return err_set(err, EINVAL, "%s is a store in use, not a backup (%s exists); make a backup of it first", backup,
+                       wal.at);
     return stat(backup, &st) < 0 ? err_set(err, errno, "cannot open %s: %s", backup, strerror(errno)) : 0;
 }
 

@@ -54,11 +54,11 @@ int db_failed(const struct db *db, struct berth_err *err)
 
     switch (code & 0xff) {
     case SQLITE_FULL:
-        return err_set(err, ENOSPC, "%s: no space left on the disk; make room, nothing was changed", db->path);
+        return err_set(err, ENOSPC, "%s: no space left on the disk; nothing was changed; free some space", db->path);
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
         if (sys == ENOSPC || sys == EDQUOT || sys == EFBIG)
-            return err_set(err, ENOSPC, "%s: %s; make room, nothing was changed", db->path, strerror(sys));
+            return err_set(err, ENOSPC, "%s: %s; nothing was changed; free some space", db->path, strerror(sys));
         if (sys == EACCES || sys == EPERM || sys == EROFS)
             return err_set(err, sys, "%s: %s", db->path, strerror(sys));
         if (code == SQLITE_IOERR_CORRUPTFS || code == SQLITE_IOERR_DATA)
@@ -67,7 +67,8 @@ int db_failed(const struct db *db, struct berth_err *err)
                        sys ? strerror(sys) : "");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-    case SQLITE_PROTOCOL: return err_set(err, EBUSY, "%s: another program holds it; end that program", db->path);
+    case SQLITE_PROTOCOL:
+        return err_set(err, EBUSY, "%s: the store is locked by another program; stop that program", db->path);
     case SQLITE_NOMEM: return err_set(err, ENOMEM, "%s: out of memory", db->path);
     case SQLITE_READONLY: return err_set(err, EROFS, "%s: cannot be written: %s", db->path, words);
     case SQLITE_PERM:

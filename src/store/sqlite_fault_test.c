@@ -193,7 +193,7 @@ static void a_full_disk_stops_writing_only(void **state)
     for (int i = 0; i < 3; i++) {
         struct outcome o = try_put(b, "2");
         assert_code(o.result.rc, ENOSPC);
-        assert_non_null(strstr(o.text, "make room"));
+        assert_non_null(strstr(o.text, "free some space"));
         assert_text(range_text(b->store, "", 0), "a=1@1/1");
         assert_text(history_text(b->store, "", 0, 0), "a=1@1/1");
         assert_text(log_text(b->store, 0), "");

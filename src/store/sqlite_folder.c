@@ -38,7 +38,7 @@ static int make_folder(const char *dir, struct berth_err *err)
     if (mkdir(dir, 0700) < 0) {
         if (errno == EEXIST)
             return 0;
-        return err_set(err, errno, "cannot make the folder %s: %s", dir, strerror(errno));
+        return err_set(err, errno, "cannot create the folder %s: %s", dir, strerror(errno));
     }
     int rc = sync_parent(dir);
     return rc < 0 ? err_set(err, -rc, "cannot sync the folder that holds %s: %s", dir, strerror(-rc)) : 0;
@@ -104,7 +104,7 @@ int folder_lock(struct folder *f, struct berth_err *err)
         ssize_t len = pread(fd, text, sizeof text - 1, 0);
         text[len > 0 ? strcspn(text, "\n") : 0] = 0;
         return err_set(err, EBUSY, "the store in %s is in use by process %s; stop it first, or choose another folder",
-                       f->path, *text ? text : "(not known)");
+                       f->path, *text ? text : "(unknown)");
     }
     int len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
     /* The pid is informational: the lock works without it on a full disk. */
@@ -136,7 +136,7 @@ int folder_file_make(const char *path, struct berth_err *err)
 {
     folder_file_remove(path);
     CLEANUP(close) int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return fd < 0 ? err_set(err, errno, "cannot make %s: %s", path, strerror(errno)) : 0;
+    return fd < 0 ? err_set(err, errno, "cannot create %s: %s", path, strerror(errno)) : 0;
 }
 
 static int rename_to_free(const char *from, const char *to)
@@ -159,7 +159,7 @@ int folder_file_publish(const char *from, const char *to, struct berth_err *err)
         return err_set(err, errno, "cannot sync %s: %s", from, strerror(errno));
     int rc = rename_to_free(from, to);
     if (rc == -EEXIST)
-        return err_set(err, EEXIST, "%s is there already; choose another name or move it away", to);
+        return err_set(err, EEXIST, "%s already exists; choose another name or move it away", to);
     if (rc < 0)
         return err_set(err, -rc, "cannot rename %s to %s: %s", from, to, strerror(-rc));
     rc = sync_parent(to);

@@ -26,7 +26,7 @@ int totals_read(struct db *db, struct totals *ret, struct berth_err *err)
         return db_failed(db, err);
     int code = sqlite3_step(row);
     if (code == SQLITE_DONE)
-        return db_damaged(db, err, "its table meta is empty");
+        return db_damaged(db, err, "the table meta is empty");
     if (code != SQLITE_ROW)
         return db_failed(db, err);
 
@@ -36,7 +36,7 @@ int totals_read(struct db *db, struct totals *ret, struct berth_err *err)
     struct totals t = {at[0], at[1], at[2], at[3], at[4], at[5]};
     if (at[6] != totals_sum(&t) || t.compacted > t.revision || t.revision > STORE_REVISION_MAX ||
         t.swept > place_of(t.compacted + 1, 0))
-        return db_damaged(db, err, "the checksum of its table meta is wrong");
+        return db_damaged(db, err, "the checksum of the table meta is wrong");
     *ret = t;
     return 0;
 }
@@ -96,9 +96,9 @@ static int check_version(const struct db *db, int64_t version, struct berth_err 
 {
     if (version > STORE_FORMAT)
         return err_set(err, ENOTSUP,
-                       "%s was made by a newer version (format %" PRId64 ", this one knows up to %d); upgrade",
+                       "%s was made by a newer version (format %" PRId64 ", this version supports up to %d); upgrade",
                        db->path, version, STORE_FORMAT);
-    return version < 0 ? db_damaged(db, err, "it says that its format is %" PRId64, version) : 0;
+    return version < 0 ? db_damaged(db, err, "it has the unknown format %" PRId64, version) : 0;
 }
 
 static int32_t word_at(const unsigned char *at)
@@ -167,8 +167,8 @@ int format_create(struct folder *f, struct berth_err *err)
         return rc;
     if (acked)
         return err_set(err, EBADMSG,
-                       "%s/" STORE_FILE " is missing, but its folder says that revision %" PRIu64
-                       " was acknowledged; restore a backup, or empty the folder to begin anew",
+                       "%s/" STORE_FILE " is missing, but according to its folder revision %" PRIu64
+                       " was acknowledged; restore a backup, or empty the folder to start a new store",
                        f->path, acked);
 
     CLEANUP(mem) char *path = folder_path(f, STORE_FILE), *made = folder_path(f, STORE_FILE_NEW);

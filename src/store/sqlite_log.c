@@ -24,7 +24,7 @@ static int record_row_read(const struct db *db, sqlite3_stmt *row, uint64_t chai
         return db_failed(db, err);
     if (sqlite3_column_type(row, 3) != SQLITE_BLOB ||
         record.chain != store_chain(chain_before, record.seq, record.revision, record.record))
-        return db_damaged(db, err, "the chain of its log breaks at record %" PRIu64, record.seq);
+        return db_damaged(db, err, "the hash chain of the log breaks at record %" PRIu64, record.seq);
     *ret = record;
     return 0;
 }
@@ -58,15 +58,15 @@ int log_check(struct db *db, const struct totals *disk, uint64_t *ret_trimmed, s
         if (rc < 0)
             return rc;
         if (record.seq != last.seq + 1)
-            return db_damaged(db, err, "record %" PRIu64 " of its log is missing", last.seq + 1);
+            return db_damaged(db, err, "record %" PRIu64 " of the log is missing", last.seq + 1);
         if (record.revision <= last.revision || record.revision > disk->revision)
-            return db_damaged(db, err, "record %" PRIu64 " of its log is out of order", record.seq);
+            return db_damaged(db, err, "record %" PRIu64 " of the log is out of order", record.seq);
         last = record;
     }
     if (code != SQLITE_DONE)
         return db_failed(db, err);
     if (last.seq != disk->log_seq || last.chain != disk->log_chain)
-        return db_damaged(db, err, "its log ends with record %" PRIu64 " instead of %" PRIu64, last.seq, disk->log_seq);
+        return db_damaged(db, err, "the log ends with record %" PRIu64 " instead of %" PRIu64, last.seq, disk->log_seq);
     *ret_trimmed = trimmed;
     return 0;
 }
@@ -143,7 +143,7 @@ int sqlite_log_trim(struct store *base, uint64_t seq, struct berth_err *err)
 {
     struct sqlite_store *s = sqlite_of(base);
     if (s->readonly)
-        return err_set(err, EROFS, "%s is open for reading only", s->path);
+        return err_set(err, EROFS, "%s is open read-only", s->path);
     (void)pthread_mutex_lock(&s->lock);
     s->trim_goal = seq;
     (void)pthread_cond_signal(&s->work);

@@ -47,7 +47,7 @@ void reserve_batch_cut(struct queue *batch, struct queue *out)
             queued_push(&kept, q);
             continue;
         }
-        queued_fail(q, ENOSPC, "the disk of the store is full; make room, until then only deletions are taken");
+        queued_fail(q, ENOSPC, "the disk of the store is full; only deletions are accepted until space is freed");
         queued_push(out, q);
     }
     *batch = kept;

@@ -162,7 +162,7 @@ static void what_is_not_there_is_not_made_unasked(void **state)
     assert_int_equal(rmdir(r->dir), 0); /* the directory is empty */
     CLEANUP(str) struct str deep = {0};
     str_addf(&deep, "%s/deeper", r->dir);
-    refused(deep.at, &create, ENOENT, "cannot make");
+    refused(deep.at, &create, ENOENT, "cannot create");
 }
 
 static void any_path_will_do(void **state)

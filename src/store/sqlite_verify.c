@@ -115,7 +115,7 @@ int ledger_verify(struct db *db, struct ledger *ret, struct berth_err *err)
     if (rc == 0)
         rc = load_changes(db, &made.heads, &made.now, 0, &digest, err);
     if (rc == 0 && digest != made.now.digest)
-        rc = db_damaged(db, err, "changes are missing, or some are older than the rest");
+        rc = db_damaged(db, err, "changes are missing or outdated");
     if (rc == 0)
         rc = log_check(db, &made.now, &made.log_trimmed, err);
     if (rc < 0)
@@ -135,8 +135,8 @@ int ledger_follow(struct db *db, struct ledger *ledger, struct berth_err *err)
         return rc;
     }
     if (disk.revision < ledger->now.revision)
-        return db_damaged(db, err, "it has revision %" PRIu64 ", but %" PRIu64 " was acknowledged", disk.revision,
-                          ledger->now.revision);
+        return db_damaged(db, err, "the store has revision %" PRIu64 ", but %" PRIu64 " was acknowledged",
+                          disk.revision, ledger->now.revision);
     if (disk.compacted > ledger->now.revision) {
         /* Deletions may have been swept already, so everything is loaded again. */
         struct ledger whole = {0};

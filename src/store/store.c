@@ -93,17 +93,17 @@ static int length_check(const char *of, const struct bytes *value, size_t max, s
 {
     assert(value->at || value->len == 0);
     if (value->len > max)
-        return err_set(err, EINVAL, "%s has %zu bytes; at most %zu are possible", of, value->len, max);
+        return err_set(err, EINVAL, "%s has %zu bytes; at most %zu are allowed", of, value->len, max);
     return 0;
 }
 
 static int txn_check(const struct store_txn *txn, size_t *ret_bytes, struct berth_err *err)
 {
     if (txn->ops_len > STORE_OPS_MAX)
-        return err_set(err, EINVAL, "a transaction changes %zu keys; at most %d are possible", txn->ops_len,
+        return err_set(err, EINVAL, "a transaction changes %zu keys; at most %d are allowed", txn->ops_len,
                        STORE_OPS_MAX);
     if (txn->guards_len > STORE_GUARDS_MAX)
-        return err_set(err, EINVAL, "a transaction rests on %zu keys; at most %d are possible", txn->guards_len,
+        return err_set(err, EINVAL, "a transaction depends on %zu keys; at most %d are allowed", txn->guards_len,
                        STORE_GUARDS_MAX);
     int rc = length_check("the record", &txn->record, STORE_RECORD_MAX, err);
     for (size_t i = 0; i < txn->guards_len && rc == 0; i++)
@@ -119,7 +119,7 @@ static int txn_check(const struct store_txn *txn, size_t *ret_bytes, struct bert
         return rc;
     size_t bytes = store_txn_bytes(txn);
     if (bytes > STORE_TXN_BYTES_MAX)
-        return err_set(err, EINVAL, "a transaction has %zu bytes; at most %d are possible", bytes, STORE_TXN_BYTES_MAX);
+        return err_set(err, EINVAL, "a transaction has %zu bytes; at most %d are allowed", bytes, STORE_TXN_BYTES_MAX);
     *ret_bytes = bytes;
     return 0;
 }
@@ -127,20 +127,22 @@ static int txn_check(const struct store_txn *txn, size_t *ret_bytes, struct bert
 int store_refuse_compacted(uint64_t revision, uint64_t compacted, struct berth_err *err)
 {
     return err_set(err, ESTALE,
-                   "revision %" PRIu64 " is forgotten: history up to %" PRIu64 " was compacted; read the present state",
+                   "revision %" PRIu64 " is not available: history up to %" PRIu64
+                   " was compacted; read the current state",
                    revision, compacted);
 }
 
 int store_refuse_future(uint64_t revision, uint64_t present, struct berth_err *err)
 {
-    return err_set(err, EINVAL, "revision %" PRIu64 " has not happened yet: the present one is %" PRIu64, revision,
+    return err_set(err, EINVAL, "revision %" PRIu64 " is in the future: the current revision is %" PRIu64, revision,
                    present);
 }
 
 int store_refuse_trimmed(uint64_t seq, uint64_t trimmed, struct berth_err *err)
 {
     return err_set(err, ESTALE,
-                   "record %" PRIu64 " is no longer in the log: those up to %" PRIu64 " are in the journal's segments",
+                   "record %" PRIu64 " is no longer in the log: the records up to %" PRIu64
+                   " are in the journal's segments",
                    seq, trimmed);
 }
 
@@ -255,7 +257,7 @@ int store_submit(struct store *s, const struct store_txn *txn, store_done *done,
     if (rc < 0)
         return rc;
     if (s->waiting >= STORE_QUEUE_MAX || bytes > STORE_QUEUE_BYTES_MAX - s->waiting_bytes)
-        return err_set(err, ENOBUFS, "%zu transactions wait for the store already; try again later", s->waiting);
+        return err_set(err, ENOBUFS, "%zu transactions are already waiting for the store; try again later", s->waiting);
     rc = s->ops->submit(s, txn, done, ctx, err);
     if (rc < 0)
         return rc;

@@ -247,7 +247,7 @@ mail_by_shell() {
     stop || return 1
     echo "mail_command = /bin/sh" >"$work/berthd.conf"
     ends 1 "$berthd" --data "$work/data" --listen 127.0.0.1:0 --config "$work/berthd.conf" || return 1
-    grep -q 'the whole path of sendmail' "$work/err" || return 1
+    grep -q 'the absolute path of sendmail' "$work/err" || return 1
     echo "mail_command = $work/bin/sendmail" >"$work/berthd.conf"
     chown 1234 "$work/bin/sendmail"
     ends 1 "$berthd" --data "$work/data" --listen 127.0.0.1:0 --config "$work/berthd.conf" || return 1

@@ -113,7 +113,7 @@ def three_million_replicas_are_refused(daemon):
     daemon.refused("PUT", "/v1/apps/huge?dry_run=true", app, "replicas_max")
     daemon.refused("POST", "/v1/jobs", app, "the limit of one job")
     daemon.ask("PATCH", "/v1/system/settings", {"replicas_max": 0})
-    daemon.refused("PUT", "/v1/apps/huge", app, "cap instances: user mallory has 0 of 10000", "asks for 3000000 more",
+    daemon.refused("PUT", "/v1/apps/huge", app, "cap instances: user mallory has 0 of 10000", "needs 3000000 more",
                    "ask an administrator to raise the setting cap_instances")
     daemon.refused("PUT", "/v1/apps/huge?dry_run=true", app, "cap instances")
     daemon.refused("POST", "/v1/jobs", app, "cap jobs: user mallory has 0 of 50000")

@@ -19,7 +19,7 @@ static void a_running_job_is_not_held(void **state)
     for (size_t i = 0; i < COUNT(says); i++) {
         tasks_say(j, a, says[i]);
         job_do(j, 409, ALICE, a, "hold");
-        SAYS(&j->k, "has 1 of 1 tasks running, and a hold keeps only a pending job");
+        SAYS(&j->k, "has 1 of 1 tasks running, and a hold affects only pending jobs");
         SAYS(&j->k, "--stop");
         job_do(j, 409, ADMIN, a, "hold");
         job_do(j, 409, ALICE, a, "hold?stop=false");

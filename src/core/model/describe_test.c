@@ -412,7 +412,7 @@ static void shape_amounts(void **state)
         (struct berth_shape){
             .gpu = {.count = 2, .milli = 500}
     },
-        "a share is of one GPU");
+        "a GPU share applies to one GPU");
     shape_no((struct berth_shape){.gpu = {.milli = 500}}, "a GPU share applies to one GPU, not to 0");
     shape_yes((struct berth_shape){
         .gpu = {.count = 2, .milli = 1000}

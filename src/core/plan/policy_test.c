@@ -40,7 +40,7 @@ static void what_is_out_of_range_is_refused(void **state)
 {
     (void)state;
     refused((struct berth_policy){.backfill.reservations = 100001}, "100001 reservations");
-    refused((struct berth_policy){.backfill.estimate_ns = -1}, "the estimate");
+    refused((struct berth_policy){.backfill.estimate_ns = -1}, "the default estimate");
     refused((struct berth_policy){.preemption.min_run_ns = -1}, "before a preemption");
     refused((struct berth_policy){.windows_len = 65}, "more than 64 windows");
 }

@@ -364,7 +364,7 @@ static void quotas_that_cannot_be(void **state)
     put_quota(&s, (struct berth_quota){.id = "b", .parent = "a"});
     struct berth_quota loop = {.id = "a", .parent = "b"};
     assert_int_equal(berth_quota_put(s.c, &loop, &s.err), -40); /* ELOOP */
-    assert_non_null(strstr(s.err.text, "cannot be its parent"));
+    assert_non_null(strstr(s.err.text, "cannot be the parent"));
     struct berth_quota negative = {.id = "a", CORES(limits, -1)};
     assert_int_equal(berth_quota_put(s.c, &negative, &s.err), -22); /* EINVAL */
     assert_int_equal(berth_quota_remove(s.c, "a", &s.err), -2);     /* ENOENT: it is only named */

@@ -55,7 +55,7 @@ static void what_is_wrong_is_named(void **state)
         {"{id: a, vm: {disk: 1}}",                                                                   "vm: disk: expected a size"          },
         {"{id: a, vm: {disk: 5Ti}}",                                                                 "vm: disk: expected a size"          },
         {"{id: a, vm: {sha256: abc}}",                                                               "sha256: expected 64"                },
-        {"{id: a, vm: {kernel: k}}",                                                                 "kernel: expected a path"            },
+        {"{id: a, vm: {kernel: k}}",                                                                 "kernel: expected an absolute path"  },
         {"{id: a, vm: {initrd: /a/../b}}",                                                           "must not have '..'"                 },
         {"{id: a, vm: {append: \"a\\nb\"}}",                                                         "append: expected one line"          },
         {"{id: a, vm: {accel: fast}}",                                                               "accel: expected one of"             },
